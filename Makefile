@@ -1,0 +1,65 @@
+# All that a newcomer needs; `make` lists it. The build itself is CMake's: see CMakePresets.json.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PREFIX ?= /usr/local
+BUILD := build/release
+PROGRAM := $(BUILD)/implicit-diffusion
+SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
+UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer')
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: program ## install what is missing, build the program, run the Langevin reward experiment
+	$(PROGRAM) run langevin-reward --overwrite
+
+# The program alone needs neither GoogleTest nor the other packages of the tests. A tree that is there is taken as it is, so
+# that running does not undo what `make test` has built.
+.PHONY: program
+program: ## build the program only
+	@scripts/setup core
+	@test -f $(BUILD)/build.ninja || cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=OFF
+	@cmake --build --preset release --target implicit-diffusion
+
+.PHONY: configure
+configure:
+	@scripts/setup test
+	@cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=ON
+
+.PHONY: build
+build: configure ## build everything: library, program, tests, benchmarks, examples
+	@cmake --build --preset release
+
+.PHONY: test
+test: build ## build everything and run all tests
+	@ctest --preset release -j "$$(nproc)"
+
+.PHONY: bench
+bench: program ## fixed problems, verified, then timed
+	$(PROGRAM) bench
+
+.PHONY: lint
+lint: ## formatting and clang-tidy, over all tracked files
+	@scripts/setup test lint
+	@clang-format --dry-run -Werror $(SOURCES)
+	@cmake --preset tidy
+	@printf '%s\n' $(UNITS) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet -p build/tidy
+
+.PHONY: format
+format: ## format all tracked files in place
+	@scripts/setup lint
+	@clang-format -i $(SOURCES)
+
+.PHONY: install
+install: program ## install library and program under PREFIX (default /usr/local)
+	@cmake --build --preset release --target implicit_diffusion_core
+	@cmake --install $(BUILD) --prefix '$(PREFIX)'
+
+.PHONY: clean
+clean: ## remove the build folder
+	@rm -rf build

@@ -1,0 +1,29 @@
+# Installation, for find_package(implicit_diffusion) and for pkg-config.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/implicit_diffusion)
+install(TARGETS implicit_diffusion_core EXPORT implicit_diffusion-targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT implicit_diffusion-targets NAMESPACE implicit_diffusion:: DESTINATION ${package_dir})
+
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion-config.cmake.in
+  ${PROJECT_BINARY_DIR}/implicit_diffusion-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/implicit_diffusion-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  ${PROJECT_BINARY_DIR}/implicit_diffusion-config.cmake
+  ${PROJECT_BINARY_DIR}/implicit_diffusion-config-version.cmake
+  DESTINATION ${package_dir})
+
+# The prefix relative to the file, so that an installed tree can be moved.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE libdir)
+string(REGEX REPLACE "[^/]+" ".." up ${libdir}/pkgconfig)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion.pc.in ${PROJECT_BINARY_DIR}/implicit_diffusion.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/implicit_diffusion.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+if(TARGET implicit-diffusion)
+  install(TARGETS implicit-diffusion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,20 @@
+# Compiler warnings, for our own code only, and one-line helpers for tests.
+option(IMPLICIT_DIFFUSION_WERROR "Warnings are errors" OFF)
+
+add_library(implicit_diffusion_warnings INTERFACE)
+target_compile_options(implicit_diffusion_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+  $<$<BOOL:${IMPLICIT_DIFFUSION_WERROR}>:-Werror>)
+# GCC 12 sees an overlap in "text" + std::string() that is not there (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(implicit_diffusion_warnings INTERFACE -Wno-restrict)
+endif()
+
+# implicit_diffusion_test(langevin/potential_test): one GoogleTest program of one file.
+function(implicit_diffusion_test path)
+  cmake_path(GET path FILENAME name)
+  add_executable(${name} ${path}.cpp)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE implicit_diffusion::core implicit_diffusion_warnings
+    fmt::fmt Eigen3::Eigen GTest::gtest_main ${ARGN})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,37 @@
+// Tables of numbers in text files.
+//
+// Read is what people have: numbers separated by commas, semicolons, tabs or blanks (told from the first line), with or
+// without a line of names, comment lines that begin with #, empty lines, CRLF, a UTF-8 byte order mark. The first line
+// holds names if none of its cells is a number or looks like a mistyped one (begins with a digit, a sign or a point); a
+// name in quotes is always a name. Decimal commas are not read. Errors are of kind data and name the file, the line,
+// the column and the text found.
+//
+// Written are commas, and each number with the fewest digits that read back as the same double; NaN is an empty cell.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace implicit_diffusion::io {
+
+struct CsvTable {
+  std::vector<std::string> header;           // empty if the file has no line of names
+  std::vector<std::vector<double>> columns;  // all of the same length
+};
+
+enum class EmptyCell { error, nan };
+
+CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty = EmptyCell::error);
+
+// The same from text at hand; where is what messages call it.
+CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell empty = EmptyCell::error);
+
+// The text of a file, for write_file: a line of names, unless there are none, and the rows. read_csv(...,
+// EmptyCell::nan) gives it back. Throws a usage Error if a row has not as many cells as there are names, or a name is
+// empty or has a line break.
+std::string csv_bytes(std::span<const std::string> header, std::span<const std::vector<double>> rows);
+
+}  // namespace implicit_diffusion::io

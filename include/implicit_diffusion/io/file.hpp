@@ -1,0 +1,34 @@
+// Whole files, read and written: the one place where the library touches the disk.
+//
+// A file is written in full or not at all: into a temporary file in the same folder, flushed to the disk, renamed over
+// the old one, and the folder flushed too. At every moment, a crash or a power cut included, the name holds the old
+// bytes or the new ones. Only plain system calls are used, so that an error can be named and a fault can be injected at
+// each of them.
+//
+// A kill in the middle of write_file may leave the temporary file, named `.implicit-diffusion-PID-N.tmp`; every other
+// failure removes it.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace implicit_diffusion::io {
+
+// The bytes of a regular file. Throws Error: missing if there is no such file or it is something else (a folder, a
+// pipe, a device); data if it is longer than limit bytes, before any of it is read; io if reading fails or the file
+// changes size meanwhile.
+std::string read_file(const std::filesystem::path& path, std::size_t limit = std::numeric_limits<std::size_t>::max());
+
+// Puts the bytes under the name, which may exist (a symbolic link is replaced, not followed). Throws Error: output if
+// no file can be made there; io, naming the reason and the number of bytes, if one could be made but not filled,
+// flushed or renamed. The old file, if any, is untouched then, and no new one is there; the one exception is a failure
+// of the very last step, flushing the folder.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Makes the folder and those above it; one that exists is fine. Throws Error: output if it cannot be made.
+void make_directory(const std::filesystem::path& path);
+
+}  // namespace implicit_diffusion::io

@@ -1,0 +1,21 @@
+// Text from outside, made fit for a message of one line.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace implicit_diffusion::io {
+
+// The text with control characters as \xNN, cut to about `longest` bytes (never inside a UTF-8 sequence) with "..."
+// behind the cut.
+std::string printable(std::string_view text, std::size_t longest = 4096);
+
+// The same in single quotes, short: what was found in a file.
+std::string excerpt(std::string_view text, std::size_t longest = 40);
+
+// How a message names a file.
+std::string display(const std::filesystem::path& path);
+
+}  // namespace implicit_diffusion::io

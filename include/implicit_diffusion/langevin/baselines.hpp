@@ -1,0 +1,124 @@
+// What the single loop is compared with in section 5.1 of the paper, beside the nested loop and Langevin dynamics at a fixed theta.
+//
+// Guided Langevin: no parameter is learnt; the reward itself bends the dynamics,
+//
+//     dX = -(grad V - lambda grad R) dt + sqrt(2) dB,      a sampler of exp(-V + lambda R) / Z.
+//
+// Unrolling through the last step: x' = x - g grad_x V(x, theta) + sqrt(2 g) z is differentiated with x held fixed,
+//
+//     grad_theta of -mean R(x'_i)  =  g mean_i [ (d/dx grad_theta V)(x_i, theta) . grad R(x'_i) ].
+//
+// For V = (x - theta)^2 / 2 that is g times the true gradient, so its rate is eta / g there; inside a well of a mixture the mixed derivative
+// vanishes and little is learnt. Both need a reward with a gradient.
+#pragma once
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/langevin/estimator.hpp"
+
+namespace implicit_diffusion {
+
+// V - lambda R. Throws an Error for a reward without gradient.
+template <class Real>
+Potential<Real> guided(Potential<Real> potential, Reward<Real> reward, double lambda);
+
+// Sampler and estimator in one: it remembers where the samples were before their last step.
+template <class Real>
+class Unrolled {
+ public:
+  Unrolled(Potential<Real> potential, Reward<Real> reward, LangevinOptions options)
+      : sampler_(potential, options), potential_(std::move(potential)), reward_(std::move(reward)), options_(options) {
+    if (!reward_.has_gradient() || !potential_.has_mixed())
+      throw Error(ErrorKind::usage, "method", "unrolled needs a reward and a potential with derivatives");
+  }
+
+  void advance(Population<Real>& x, std::span<const double> theta, Moment at) {
+    before_ = x;
+    sampler_.advance(x, theta, at);
+  }
+
+  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+    potential_.prepare(theta);
+    const std::size_t p = gradient.size();
+    sums_.assign(x.blocks() * p, 0.0);
+    for_each_block(options_.workers, x, [&](std::size_t b) {
+      detail::Scratch<Real, 4 * block_size> slope(x.dimension() * block_size);
+      reward_.gradient(x.block(b), slope.data());
+      potential_.add_weighted_mixed(std::as_const(before_).block(b), slope.data(), sums_.data() + b * p);
+    });
+    const double scale = options_.step_size(step) / static_cast<double>(x.size());
+    for (std::size_t j = 0; j < p; ++j) {
+      double sum = 0;
+      for (std::size_t b = 0; b < x.blocks(); ++b) sum += sums_[b * p + j];
+      gradient[j] = scale * sum;
+    }
+  }
+
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return potential_.find_inadmissible(theta);
+  }
+
+ private:
+  Langevin<Real> sampler_;
+  Potential<Real> potential_;
+  Reward<Real> reward_;
+  LangevinOptions options_;
+  Population<Real> before_;
+  std::vector<double> sums_;
+};
+
+namespace detail {
+
+template <class Real>
+class GuidedModel final : public Potential<Real>::Model {
+ public:
+  using Model = typename Potential<Real>::Model;
+  GuidedModel(Potential<Real> potential, Reward<Real> reward, double lambda)
+      : potential_(std::move(potential)), reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
+
+  std::unique_ptr<Model> clone() const override { return std::make_unique<GuidedModel>(*this); }
+  std::size_t dimension() const override { return potential_.dimension(); }
+  std::size_t parameters() const override { return potential_.parameters(); }
+  void prepare(std::span<const double> theta) override { potential_.prepare(theta); }
+
+  void values(Block<const Real> x, Real* out) const override {
+    std::array<Real, block_size> bonus;
+    potential_.values(x, out);
+    reward_.values(x, bonus.data());
+    for (std::size_t i = 0; i < x.size; ++i) out[i] -= lambda_ * bonus[i];
+  }
+  void gradient(Block<const Real> x, Real* out) const override {
+    Scratch<Real, 4 * block_size> slope(x.dimension * block_size);
+    potential_.gradient(x, out);
+    reward_.gradient(x, slope.data());
+    for (std::size_t j = 0; j < x.dimension; ++j)
+      for (std::size_t i = 0; i < x.size; ++i) out[j * block_size + i] -= lambda_ * slope[j * block_size + i];
+  }
+  // The reward does not depend on theta.
+  void add_weighted_gradient(Block<const Real> x, const Real* w, double* sums) const override {
+    potential_.add_weighted_gradient(x, w, sums);
+  }
+  void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const override {
+    potential_.add_weighted_mixed(x, u, sums);
+  }
+  bool has_mixed() const override { return potential_.has_mixed(); }
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
+    return potential_.find_inadmissible(theta);
+  }
+  std::optional<double> largest_stable_step() const override { return std::nullopt; }
+  std::optional<GaussianMixture> law(std::span<const double>) const override { return std::nullopt; }
+
+ private:
+  Potential<Real> potential_;
+  Reward<Real> reward_;
+  Real lambda_;
+};
+
+}  // namespace detail
+
+template <class Real>
+Potential<Real> guided(Potential<Real> potential, Reward<Real> reward, double lambda) {
+  if (!reward.has_gradient()) throw Error(ErrorKind::usage, "method", "guided needs a reward with a gradient");
+  return Potential<Real>(std::make_unique<detail::GuidedModel<Real>>(std::move(potential), std::move(reward), lambda));
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,40 @@
+// Constants of a kernel in the precision of its number type: prepared once in double, read as float or double without a conversion in the
+// loop.
+#pragma once
+
+#include "implicit_diffusion/simd/number.hpp"
+
+#include <type_traits>
+#include <vector>
+
+namespace implicit_diffusion {
+
+class Constants {
+ public:
+  Constants() = default;
+  Constants(std::vector<double> values) { assign(values); }  // implicit: a list of numbers is what it holds
+
+  void assign(const std::vector<double>& values) {
+    double_ = values;
+    float_.resize(values.size());  // allocates on the first call only
+    for (std::size_t i = 0; i < values.size(); ++i) float_[i] = static_cast<float>(values[i]);
+  }
+
+  // The numbers for kernels over Real.
+  template <class Real>
+  const Scalar<Real>* of() const {
+    if constexpr (std::is_same_v<Scalar<Real>, float>) {
+      return float_.data();
+    } else {
+      return double_.data();
+    }
+  }
+  const std::vector<double>& exact() const { return double_; }
+  std::size_t size() const { return double_.size(); }
+
+ private:
+  std::vector<float> float_;
+  std::vector<double> double_;
+};
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,94 @@
+// Rewards: R(x), what the law is judged by. It need not be differentiable.
+//
+// A reward is any callable on one sample: Real operator()(const Real* x) const, x pointing at its coordinates. A type that says
+// `static constexpr bool any_number = true` promises a template over the number type and gets its gradient from dual numbers. It may also
+// know its expectation under a Gaussian, exactly:
+//
+//     double expectation(const Gaussian&) const;
+//
+// Reward<Real> holds any of them and works on blocks of samples.
+#pragma once
+
+#include "implicit_diffusion/langevin/potential.hpp"
+
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace implicit_diffusion {
+
+template <class R, class Real>
+concept PointReward = std::copy_constructible<R> && requires(const R& r, const Real* x) {
+  { r(x) } -> std::convertible_to<Real>;
+};
+
+template <class Real>
+class Reward {
+ public:
+  template <PointReward<Real> R>
+    requires(!std::same_as<R, Reward>)
+  Reward(R reward) : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
+
+  // R(x_i).
+  void values(Block<const Real> x, Real* out) const { model_->values(x, out); }
+  // dR/dx_j (x_i), by coordinate. Only for rewards of any number type; where R jumps, the jump counts for nothing.
+  void gradient(Block<const Real> x, Real* out) const { model_->gradient(x, out); }
+  bool has_gradient() const { return model_->has_gradient(); }
+  // E R(X), X ~ mixture, where each component's is known.
+  std::optional<double> expectation(const GaussianMixture& mixture) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < mixture.weights.size(); ++i) {
+      const std::optional<double> part = model_->expectation(mixture.components[i]);
+      if (!part) return std::nullopt;
+      sum += mixture.weights[i] * *part;
+    }
+    return sum;
+  }
+
+ private:
+  struct Model {
+    virtual ~Model() = default;
+    virtual void values(Block<const Real> x, Real* out) const = 0;
+    virtual void gradient(Block<const Real> x, Real* out) const = 0;
+    virtual bool has_gradient() const = 0;
+    virtual std::optional<double> expectation(const Gaussian&) const = 0;
+  };
+
+  template <class R>
+  struct Pointwise final : Model {
+    explicit Pointwise(R reward) : r(std::move(reward)) {}
+
+    void values(Block<const Real> x, Real* out) const override {
+      detail::Scratch<Real> point(x.dimension);
+      for (std::size_t i = 0; i < x.size; ++i) {
+        for (std::size_t j = 0; j < x.dimension; ++j) point[j] = x(i, j);
+        out[i] = static_cast<Real>(r(static_cast<const Real*>(point.data())));
+      }
+    }
+
+    // One evaluation for each coordinate.
+    void gradient(Block<const Real> x, Real* out) const override {
+      if constexpr (AnyNumber<R>) {
+        detail::Scratch<Dual<Real>> point(x.dimension);
+        for (std::size_t i = 0; i < x.size; ++i)
+          for (std::size_t k = 0; k < x.dimension; ++k) {
+            for (std::size_t j = 0; j < x.dimension; ++j) point[j] = {x(i, j), Real(j == k ? 1 : 0)};
+            out[k * block_size + i] = r(static_cast<const Dual<Real>*>(point.data())).derivative;
+          }
+      }
+    }
+    bool has_gradient() const override { return AnyNumber<R>; }
+
+    std::optional<double> expectation(const Gaussian& g) const override {
+      if constexpr (requires { r.expectation(g); }) return r.expectation(g);
+      return std::nullopt;
+    }
+
+    R r;
+  };
+
+  std::shared_ptr<const Model> model_;
+};
+
+}  // namespace implicit_diffusion

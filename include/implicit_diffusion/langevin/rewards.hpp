@@ -1,0 +1,108 @@
+// The built-in rewards. All know their expectation under a Gaussian: a closed form unless stated.
+#pragma once
+
+#include "implicit_diffusion/langevin/law.hpp"
+#include "implicit_diffusion/langevin/precisions.hpp"
+#include "implicit_diffusion/simd/elementary.hpp"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// exp(-|x - c|^2 / width) / denominator, the factor that most of them share.
+class ScaledBump {
+ public:
+  ScaledBump(std::vector<double> centre, double width, double denominator);
+
+  template <class Real>
+  Real operator()(const Real* x) const {
+    const auto* c = centre_.of<Real>();
+    Real square = Real(0);
+    for (std::size_t j = 0; j < centre_.size(); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
+    return exp(square * Scalar<Real>(-1 / width_)) * Scalar<Real>(1 / denominator_);
+  }
+
+  // E[f(X_1) bump(X)] = mass E[f(Y)], Y ~ N(mean, variance), for X Gaussian.
+  struct Tilted {
+    double mass, mean, variance;
+  };
+  Tilted tilt(const Gaussian& g) const;
+
+ private:
+  Constants centre_;
+  double width_, denominator_;
+};
+
+// R(x) = 1[x_1 >= 0] exp(-|x - c|^2 / width) / denominator: the paper's reward. It jumps, and no gradient sees the jump.
+class HardReward {
+ public:
+  static constexpr bool any_number = true;
+  HardReward(std::vector<double> centre, double width, double denominator)
+      : bump_(std::move(centre), width, denominator) {}
+
+  template <class Real>
+  Real operator()(const Real* x) const {
+    return select(x[0] >= Real(0), bump_(x), Real(0));
+  }
+  double expectation(const Gaussian& g) const;
+
+ private:
+  ScaledBump bump_;
+};
+
+// R(x) = sigmoid(x_1 / softness) exp(-|x - c|^2 / width) / denominator: the differentiable stand-in for HardReward.
+// Its expectation is a one-dimensional quadrature.
+class SmoothReward {
+ public:
+  static constexpr bool any_number = true;
+  SmoothReward(std::vector<double> centre, double width, double denominator, double softness);
+
+  template <class Real>
+  Real operator()(const Real* x) const {
+    return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_(x);
+  }
+  double expectation(const Gaussian& g) const;
+
+ private:
+  ScaledBump bump_;
+  double softness_;
+};
+
+// R(x) = exp(-|x - c|^2 / (2 s))
+class BumpReward {
+ public:
+  static constexpr bool any_number = true;
+  BumpReward(std::vector<double> centre, double s) : bump_(std::move(centre), 2 * s, 1.0) {}
+
+  template <class Real>
+  Real operator()(const Real* x) const {
+    return bump_(x);
+  }
+  double expectation(const Gaussian& g) const { return bump_.tilt(g).mass; }
+
+ private:
+  ScaledBump bump_;
+};
+
+// R(x) = -|x - target|^2
+class QuadraticReward {
+ public:
+  static constexpr bool any_number = true;
+  explicit QuadraticReward(std::vector<double> target) : target_(std::move(target)) {}
+
+  template <class Real>
+  Real operator()(const Real* x) const {
+    const auto* t = target_.of<Real>();
+    Real square = Real(0);
+    for (std::size_t j = 0; j < target_.size(); ++j) square = fma(x[j] - t[j], x[j] - t[j], square);
+    return -square;
+  }
+  double expectation(const Gaussian& g) const;
+
+ private:
+  Constants target_;
+};
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,151 @@
+// Mixtures of equal wells: centres c_1, ..., c_n, a common width q, and a weight for each well that depends on theta.
+//
+//     V(x, theta) = -log sum_i w_i(theta) exp(-|x - c_i|^2 / q)
+//
+// q = 2 is the unit covariance of the authors' program; q = 1 is the paper's formula (covariance I/2).
+//
+//   SoftmaxWells     w = softmax(theta)                  grad_theta_i = w_i - r_i            Z does not depend on theta
+//   LogisticWells    w_i = e + (1 - e) sigmoid(theta_i)   grad_theta_i = -r_i w_i' / w_i      Z is proportional to the sum of the w_i
+//
+// with the responsibilities r_i = w_i exp(-|x - c_i|^2 / q) / sum_j (the same), and for both
+//
+//     grad_x V = (2 / q) (x - sum_i r_i c_i)
+//
+// Evaluated as V = |x|^2 / q - logsumexp_i(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i - |c_i|^2 / q: linear forms instead of distances,
+// and finite however far x is from every well.
+#pragma once
+
+#include "implicit_diffusion/langevin/law.hpp"
+#include "implicit_diffusion/langevin/precisions.hpp"
+#include "implicit_diffusion/simd/elementary.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// What the two share: everything but how the weights depend on theta.
+class EqualWells {
+ public:
+  // Throws an Error unless there is a centre, all have the same dimension, and q is positive.
+  EqualWells(std::vector<std::vector<double>> centres, double q);
+
+  std::size_t dimension() const { return dimension_; }
+  std::size_t size() const { return size_; }
+  void set_log_weights(std::span<const double> log_weights);
+
+  // Returns V; writes dV/dx and the responsibilities, each unless null.
+  template <class Real>
+  Real evaluate(const Real* x, Real* grad_x, Real* responsibilities) const {
+    const auto* slope = slope_.of<Real>();
+    const auto* offset = offset_.of<Real>();
+    const auto line = [&](std::size_t i) {
+      Real sum = Real(offset[i]);
+      for (std::size_t j = 0; j < dimension_; ++j) sum = fma(x[j], Real(slope[i * dimension_ + j]), sum);
+      return sum;
+    };
+
+    Real top = line(0);
+    for (std::size_t i = 1; i < size_; ++i) top = max(top, line(i));
+
+    Real total = Real(0);
+    if (grad_x)
+      for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = Real(0);
+    for (std::size_t i = 0; i < size_; ++i) {
+      const Real e = exp(line(i) - top);
+      total += e;
+      if (responsibilities) responsibilities[i] = e;
+      if (grad_x)
+        for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = fma(e, Real(slope[i * dimension_ + j]), grad_x[j]);
+    }
+
+    const Real inverse = Real(1) / total;
+    const auto two_over_q = scale_.of<Real>()[0];
+    const auto one_over_q = scale_.of<Real>()[1];
+    Real square = Real(0);
+    for (std::size_t j = 0; j < dimension_; ++j) square = fma(x[j], x[j], square);
+    if (grad_x)
+      for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = two_over_q * x[j] - grad_x[j] * inverse;
+    if (responsibilities)
+      for (std::size_t i = 0; i < size_; ++i) responsibilities[i] *= inverse;
+    return one_over_q * square - (top + log(total));
+  }
+
+  // Far from all wells V is a parabola of curvature 2/q.
+  std::optional<double> largest_stable_step() const { return q_; }
+  // Normalises the weights.
+  GaussianMixture law(std::span<const double> weights) const;
+
+ private:
+  std::size_t dimension_, size_;
+  double q_;
+  std::vector<std::vector<double>> centres_;
+  Constants slope_;   // a_i, n x d
+  Constants offset_;  // b_i
+  Constants scale_;   // 2/q, 1/q
+};
+
+class SoftmaxWells {
+ public:
+  static constexpr bool any_number = true;
+
+  SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
+
+  std::size_t dimension() const { return wells_.dimension(); }
+  std::size_t parameters() const { return wells_.size(); }
+  void prepare(std::span<const double> theta);
+
+  template <class Real>
+  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const Real value = wells_.evaluate(x, grad_x, grad_theta);
+    if (grad_theta) {
+      const auto* weight = weight_.of<Real>();
+      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = weight[i] - grad_theta[i];
+    }
+    return value;
+  }
+
+  std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
+  GaussianMixture law(std::span<const double> theta) const;
+
+ private:
+  EqualWells wells_;
+  Constants weight_;  // softmax(theta)
+};
+
+class LogisticWells {
+ public:
+  static constexpr bool any_number = true;
+
+  // e = floor, the smallest weight, in (0, 1).
+  LogisticWells(std::vector<std::vector<double>> centres, double q, double floor);
+
+  std::size_t dimension() const { return wells_.dimension(); }
+  std::size_t parameters() const { return wells_.size(); }
+  void prepare(std::span<const double> theta);
+
+  template <class Real>
+  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const Real value = wells_.evaluate(x, grad_x, grad_theta);
+    if (grad_theta) {
+      const auto* slope = log_slope_.of<Real>();
+      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(slope[i] * grad_theta[i]);
+    }
+    return value;
+  }
+
+  std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
+  GaussianMixture law(std::span<const double> theta) const;
+
+ private:
+  EqualWells wells_;
+  double floor_;
+  Constants log_slope_;  // w_i' / w_i
+};
+
+// softmax(t) in double precision, the same bits on every machine.
+std::vector<double> softmax(std::span<const double> t);
+
+}  // namespace implicit_diffusion

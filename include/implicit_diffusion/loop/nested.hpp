@@ -1,0 +1,46 @@
+// The nested loop (Algorithm 1): T sampling steps at a fixed theta, then one step of theta.
+//
+//     p     <- p_0 (cold start) or the population left by the step before (warm start)
+//     p     <- Sigma_s(p, theta_k),   s = 0, ..., T - 1
+//     theta_{k+1} = theta_k - eta Gamma(p, theta_k)
+//
+// With a warm start and T = 1 this is the single loop in the authors' order, bit for bit. A cold start samples pi*(theta) only after T
+// steps have mixed: too few, and theta converges to the wrong place.
+#pragma once
+
+#include "implicit_diffusion/loop/state.hpp"
+
+#include <stop_token>
+#include <utility>
+
+namespace implicit_diffusion {
+
+struct NestedOptions {
+  std::int64_t steps = 1000;     // outer steps: runs until state.step == steps
+  std::int64_t inner_steps = 10;  // T
+  bool warm_start = true;
+};
+
+template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
+          StartOf<Population> Start, class Observer = decltype(ignore)>
+Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt>& s, const NestedOptions& options,
+                    Observer&& observe = ignore, std::stop_token stop = {}) {
+  std::vector<double> gradient(s.theta.size()), next;
+  observe(std::as_const(s));
+  while (s.step < options.steps) {
+    if (stop.stop_requested()) return {Status::interrupted};
+
+    if (!options.warm_start) start.draw(s.population, s.step);
+    for (std::int64_t i = 0; i < options.inner_steps; ++i)
+      sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
+
+    if (const auto d = detail::find_divergence(s.population, s.step + 1)) return {Status::diverged, d};
+    gamma.estimate(s.population, s.theta, s.step, gradient);
+    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+    ++s.step;
+    observe(std::as_const(s));
+  }
+  return {};
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,80 @@
+// The queue (Algorithms 3 and 7): for a sampler of finite horizon, M populations at M stages of their way, advanced together.
+//
+//     q_{k+1}[0]     = p_0, fresh
+//     q_{k+1}[m + 1] = Sigma_m(q_k[m], theta_k),   m = 0, ..., M - 1
+//     theta_{k+1}    = theta_k - eta Gamma(q_k[M], theta_k)
+//
+// Each outer step costs M sampling steps, all independent, and yields one finished population. The one that finishes at step k was made
+// with theta_{k-M}, ..., theta_{k-1}: the price of not waiting.
+//
+// Slot m of step k was born at round k - m. Warm start (Algorithm 3): slot m starts as m steps at theta_0 from a batch of its own, born at
+// round -m. Without it (Algorithm 7) the queue starts with slot 0 alone and theta stands still until slot M exists, at step M.
+#pragma once
+
+#include "implicit_diffusion/loop/state.hpp"
+
+#include <algorithm>
+#include <stop_token>
+#include <utility>
+
+namespace implicit_diffusion {
+
+template <class Population, Optimizer Opt>
+struct QueueState {
+  std::int64_t step = 0;
+  std::vector<double> theta;
+  std::vector<Population> slots;  // q[0], ..., q[M]; fewer while a queue without warm start fills
+  Opt optimizer;
+};
+
+struct QueueOptions {
+  std::int64_t steps = 1000;   // runs until state.step == steps
+  std::int64_t slots = 4;      // M, the number of sampling steps from p_0 to the end
+  bool warm_start = true;
+};
+
+// Fills the queue before the first step. `empty` is a population of the right shape.
+template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, StartOf<Population> Start>
+void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt>& s, const QueueOptions& options,
+                 const Population& empty) {
+  s.slots.assign(options.warm_start ? static_cast<std::size_t>(options.slots) + 1 : 1, empty);
+  for (std::size_t m = 0; m < s.slots.size(); ++m) {
+    const std::int64_t birth = -static_cast<std::int64_t>(m);
+    start.draw(s.slots[m], birth);
+    for (std::int64_t i = 0; i < -birth; ++i) sigma.advance(s.slots[m], s.theta, {.round = birth, .index = i});
+  }
+}
+
+template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
+          StartOf<Population> Start, class Observer = decltype(ignore)>
+Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt>& s, const QueueOptions& options,
+                   Observer&& observe = ignore, std::stop_token stop = {}) {
+  const auto last = static_cast<std::size_t>(options.slots);
+  std::vector<double> gradient(s.theta.size()), next;
+  observe(std::as_const(s));
+  while (s.step < options.steps) {
+    if (stop.stop_requested()) return {Status::interrupted};
+
+    const bool finished = s.slots.size() == last + 1;
+    if (finished) gamma.estimate(s.slots[last], s.theta, s.step, gradient);
+
+    // Every slot makes its step and moves up one place; a finished one gives its memory to the fresh one.
+    const std::size_t moving = std::min(s.slots.size(), last);
+    for (std::size_t m = 0; m < moving; ++m) {
+      const auto index = static_cast<std::int64_t>(m);
+      sigma.advance(s.slots[m], s.theta, {.round = s.step - index, .index = index});
+      if (const auto d = detail::find_divergence(s.slots[m], s.step + 1)) return {Status::diverged, d};
+    }
+    if (!finished) s.slots.push_back(s.slots.back());
+    std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
+    start.draw(s.slots.front(), s.step + 1);
+
+    if (finished)
+      if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+    ++s.step;
+    observe(std::as_const(s));
+  }
+  return {};
+}
+
+}  // namespace implicit_diffusion

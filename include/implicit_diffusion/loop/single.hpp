@@ -1,0 +1,44 @@
+// The single loop (Algorithm 2): one sampling step and one step of theta at a time, on a population that never restarts.
+//
+//     paper's order      p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_k, theta_k)
+//     authors' order     p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_{k+1}, theta_k)
+//
+// In the paper's order both lines read p_k and theta_k. The authors' program uses the new population; results do not differ visibly.
+#pragma once
+
+#include "implicit_diffusion/loop/state.hpp"
+
+#include <stop_token>
+#include <utility>
+
+namespace implicit_diffusion {
+
+enum class Order { paper, authors };
+
+struct SingleOptions {
+  std::int64_t steps = 1000;  // runs until state.step == steps
+  Order order = Order::paper;
+};
+
+template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
+          class Observer = decltype(ignore)>
+Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt>& s, const SingleOptions& options,
+                    Observer&& observe = ignore, std::stop_token stop = {}) {
+  std::vector<double> gradient(s.theta.size()), next;
+  observe(std::as_const(s));
+  while (s.step < options.steps) {
+    if (stop.stop_requested()) return {Status::interrupted};
+
+    if (options.order == Order::paper) gamma.estimate(s.population, s.theta, s.step, gradient);
+    sigma.advance(s.population, s.theta, {.round = s.step});
+    if (options.order == Order::authors) gamma.estimate(s.population, s.theta, s.step, gradient);
+
+    if (const auto d = detail::find_divergence(s.population, s.step + 1)) return {Status::diverged, d};
+    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+    ++s.step;
+    observe(std::as_const(s));
+  }
+  return {};
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,78 @@
+// What a loop carries from step to step, and how it can end.
+//
+// State is all that a run needs to go on: a run continued from its state equals one that never stopped. Loops do no I/O; an observer, any
+// callable, sees the state before the first step and after every step.
+#pragma once
+
+#include "implicit_diffusion/concepts.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace implicit_diffusion {
+
+template <class Population, Optimizer Opt>
+struct State {
+  std::int64_t step = 0;      // outer steps done: k
+  std::vector<double> theta;  // theta_k
+  Population population;      // p_k
+  Opt optimizer;
+};
+
+enum class Status { completed, interrupted, diverged };
+
+// The first number that was no longer finite, or the first parameter that left its domain. The step that made it was not taken: theta is
+// still the last good one.
+struct Divergence {
+  enum class Where { sample, gradient, parameter };
+  Where where;
+  std::int64_t step;       // the outer step (from 1) that failed
+  std::size_t sample;      // which sample, where that is where
+  std::size_t coordinate;  // of the sample, or of theta
+};
+
+struct Outcome {
+  Status status = Status::completed;
+  std::optional<Divergence> divergence{};
+};
+
+// An observer for those who want none.
+inline constexpr auto ignore = [](const auto&) {};
+
+namespace detail {
+
+template <class Population>
+std::optional<Divergence> find_divergence(const Population& p, std::int64_t step) {
+  if constexpr (requires { find_nonfinite(p); })
+    if (const auto at = find_nonfinite(p))
+      return Divergence{Divergence::Where::sample, step, at->sample, at->coordinate};
+  return std::nullopt;
+}
+
+inline std::optional<std::size_t> first_nonfinite(std::span<const double> v) {
+  for (std::size_t j = 0; j < v.size(); ++j)
+    if (!std::isfinite(v[j])) return j;
+  return std::nullopt;
+}
+
+// theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of its potential.
+template <class Opt, class Gamma>
+std::optional<Divergence> update(Opt& optimizer, const Gamma& gamma, std::vector<double>& theta,
+                                 std::vector<double>& next, std::span<const double> gradient, std::int64_t step) {
+  using Where = Divergence::Where;
+  if (const auto j = first_nonfinite(gradient)) return Divergence{Where::gradient, step + 1, 0, *j};
+  next = theta;
+  optimizer.update(next, gradient, step);
+  if (const auto j = first_nonfinite(next)) return Divergence{Where::parameter, step + 1, 0, *j};
+  if constexpr (requires { gamma.find_inadmissible(next); })
+    if (const auto j = gamma.find_inadmissible(next)) return Divergence{Where::parameter, step + 1, 0, *j};
+  theta.swap(next);
+  return std::nullopt;
+}
+
+}  // namespace detail
+}  // namespace implicit_diffusion

@@ -1,0 +1,94 @@
+// A population: n samples in R^d, the empirical measure that a loop carries along (p_k in the paper).
+//
+// Stored by coordinate ("structure of arrays"): coordinate j of all samples is contiguous, so that a kernel reads 16 samples at once.
+// Work on a population goes block by block. Blocks have a fixed size, whatever the number of threads, and sums over the population
+// are sums over blocks in their order: so no result depends on how the work was split.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// Samples come in groups of 16, the lanes of the kernels, and blocks of 16 groups, the unit of parallel work and of summation.
+inline constexpr std::size_t lanes_per_group = 16;
+inline constexpr std::size_t groups_per_block = 16;
+inline constexpr std::size_t block_size = lanes_per_group * groups_per_block;
+
+// Up to block_size consecutive samples of a population. Coordinate j of sample i of the block is data[j * stride + i].
+template <class Real>
+struct Block {
+  Real* data;
+  std::size_t stride;
+  std::size_t size;       // samples in it
+  std::size_t dimension;  // coordinates of a sample
+  std::size_t first;      // index in the population of its first sample
+
+  Real& operator()(std::size_t i, std::size_t j) const { return data[j * stride + i]; }
+  operator Block<const Real>() const { return {data, stride, size, dimension, first}; }
+};
+
+template <class Real>
+class Population {
+ public:
+  using value_type = Real;
+
+  Population() = default;
+  // n samples at the origin of R^d.
+  Population(std::size_t n, std::size_t d)
+      : size_(n), dimension_(d), stride_(padded(n)), values_(padded(n) * d, Real{0}) {}
+
+  std::size_t size() const { return size_; }
+  std::size_t dimension() const { return dimension_; }
+
+  std::span<Real> coordinate(std::size_t j) { return {values_.data() + j * stride_, size_}; }
+  std::span<const Real> coordinate(std::size_t j) const { return {values_.data() + j * stride_, size_}; }
+  Real& operator()(std::size_t i, std::size_t j) { return values_[j * stride_ + i]; }
+  Real operator()(std::size_t i, std::size_t j) const { return values_[j * stride_ + i]; }
+
+  std::size_t blocks() const { return (size_ + block_size - 1) / block_size; }
+  Block<Real> block(std::size_t b) { return make_block<Real>(values_.data(), b); }
+  Block<const Real> block(std::size_t b) const { return make_block<const Real>(values_.data(), b); }
+
+  friend bool operator==(const Population&, const Population&) = default;
+
+ private:
+  static std::size_t padded(std::size_t n) { return (n + lanes_per_group - 1) / lanes_per_group * lanes_per_group; }
+
+  template <class T, class Pointer>
+  Block<T> make_block(Pointer values, std::size_t b) const {
+    const std::size_t first = b * block_size;
+    const std::size_t size = size_ - first < block_size ? size_ - first : block_size;
+    return {values + first, stride_, size, dimension_, first};
+  }
+
+  std::size_t size_ = 0;
+  std::size_t dimension_ = 0;
+  std::size_t stride_ = 0;  // size rounded up to whole groups; what lies beyond size is never read as a sample
+  std::vector<Real> values_;
+};
+
+struct SampleCoordinate {
+  std::size_t sample;
+  std::size_t coordinate;
+};
+
+// The first coordinate that is infinite or not a number.
+template <class Real>
+std::optional<SampleCoordinate> find_nonfinite(const Population<Real>& x) {
+  for (std::size_t j = 0; j < x.dimension(); ++j) {
+    // x - x is 0 for finite x, NaN otherwise: the sum tells at once whether a search is needed.
+    Real doubt = 0;
+    const std::span<const Real> column = x.coordinate(j);
+    for (const Real v : column) doubt += v - v;
+    if (doubt == 0) continue;
+    for (std::size_t i = 0; i < column.size(); ++i)
+      if (!std::isfinite(column[i])) return SampleCoordinate{i, j};
+  }
+  return std::nullopt;
+}
+
+}  // namespace implicit_diffusion

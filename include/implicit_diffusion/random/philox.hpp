@@ -1,0 +1,42 @@
+// Philox4x32-10: random bits as a pure function of a counter and a key.
+//
+// The generator of Salmon, Moraes, Dror and Shaw (Parallel Random Numbers: As Easy as 1, 2, 3; SC'11): ten rounds of
+// two 32 x 32 -> 64 bit products on a 128-bit counter. It passes BigCrush, any counter can be computed at any time, and
+// different counters or keys give streams that are independent for all practical purposes.
+//
+// A template over the word: one 32-bit word here; a vector of words joins by overloading multiply_wide(). The key is
+// the same in all lanes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace implicit_diffusion {
+
+template <class Word>
+struct WideProduct {
+  Word high;
+  Word low;
+};
+
+[[gnu::always_inline]] constexpr WideProduct<std::uint32_t> multiply_wide(std::uint32_t a, std::uint32_t b) {
+  const std::uint64_t product = std::uint64_t{a} * b;
+  return {static_cast<std::uint32_t>(product >> 32), static_cast<std::uint32_t>(product)};
+}
+
+using PhiloxKey = std::array<std::uint32_t, 2>;
+
+template <class Word>
+[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, PhiloxKey key) {
+#pragma GCC unroll 10
+  for (int round = 0; round < 10; ++round) {
+    const WideProduct<Word> p = multiply_wide(counter[0], Word(0xD2511F53u));
+    const WideProduct<Word> q = multiply_wide(counter[2], Word(0xCD9E8D57u));
+    counter = {q.high ^ counter[1] ^ Word(key[0]), q.low, p.high ^ counter[3] ^ Word(key[1]), p.low};
+    key[0] += 0x9E3779B9u;  // the golden ratio
+    key[1] += 0xBB67AE85u;  // sqrt(3) - 1
+  }
+  return counter;
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,52 @@
+// A report as one HTML file.
+//
+// The file is complete in itself: no network (it forbids itself any by its content security policy), no fonts to fetch. It is light or dark as
+// the reader's system is, prints in black on white, and reads on a telephone. A short script adds what paper cannot have, the
+// values under the pointer and a switch for the theme; without it nothing is missing.
+//
+// Every string is plain text and is escaped, except Figure::svg, which is what to_svg returned.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion::report {
+
+struct Figure {
+  std::string svg;
+  std::string caption;
+};
+
+// A key figure, shown large at the top.
+struct Fact {
+  std::string label;
+  std::string value;
+  std::string note;
+};
+
+// Columns in which every cell is a number (or empty) are aligned to the right. Short rows are filled with empty cells.
+struct Table {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct Section {
+  std::string heading;
+  std::string text = {};  // an empty line begins a new paragraph
+  std::vector<Figure> figures = {};
+  std::vector<Table> tables = {};
+  std::vector<std::pair<std::string, std::string>> code = {};  // caption, preformatted text
+};
+
+struct Page {
+  std::string title;
+  std::string subtitle;
+  std::vector<Fact> facts = {};
+  std::vector<Section> sections = {};
+  std::string footer = {};
+};
+
+std::string to_html(const Page& page);
+
+}  // namespace implicit_diffusion::report

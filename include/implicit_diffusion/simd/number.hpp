@@ -1,0 +1,158 @@
+// Number types: what a kernel is a template over.
+//
+// A kernel is written once, as a template over `Real`, from the operators + - * / and comparisons and the functions
+// below; a number type is whatever offers them. Here float and double, one number each; a vector of lanes joins by
+// specialising NumberTraits and overloading the functions. What a kernel may rely on:
+//
+//     Scalar<Real>   one lane: Real(Scalar) broadcasts it
+//     Integer<Real>  as many signed integers of the same size, for work on bits: + - & | ^ wrap_add, shifts
+//     width<Real>    the number of lanes
+//     a < b, ...     a mask (bool for one number); select(mask, a, b) takes a where it is true, b elsewhere
+//
+// Every operation is exact or correctly rounded by IEEE 754, lane by lane, so a result does not depend on the number of
+// lanes. There is one exception: fma(a, b, c) on floats is fused where the machine has it (__FMA__: x86-64-v3 and
+// above) and a * b + c, rounded twice, on the baseline. A program compiled for the baseline may therefore differ in the
+// last digits. Compile with -ffp-contract=off, as the library's target says: otherwise the compiler fuses where it
+// likes.
+//
+// Everything is always_inline: kernels are compiled once for each instruction set, and an ordinary inline function
+// would be merged by the linker into one copy, possibly one that the machine cannot run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace implicit_diffusion {
+
+// Specialised for every number type.
+template <class Real>
+struct NumberTraits;
+
+template <>
+struct NumberTraits<float> {
+  using Scalar = float;
+  using Integer = std::int32_t;
+  static constexpr std::size_t width = 1;
+};
+
+template <>
+struct NumberTraits<double> {
+  using Scalar = double;
+  using Integer = std::int64_t;
+  static constexpr std::size_t width = 1;
+};
+
+template <class T>
+concept Number = requires {
+  typename NumberTraits<T>::Scalar;
+};
+
+template <Number Real>
+using Scalar = typename NumberTraits<Real>::Scalar;
+
+template <Number Real>
+using Integer = typename NumberTraits<Real>::Integer;
+
+template <Number Real>
+inline constexpr std::size_t width = NumberTraits<Real>::width;
+
+// a b + c: see above for what the baseline does with floats.
+[[gnu::always_inline]] inline float fma(float a, float b, float c) {
+#if defined(__FMA__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+[[gnu::always_inline]] inline double fma(double a, double b, double c) {
+#if defined(__FMA__)
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+[[gnu::always_inline]] inline float sqrt(float a) { return __builtin_sqrtf(a); }
+[[gnu::always_inline]] inline double sqrt(double a) { return __builtin_sqrt(a); }
+
+[[gnu::always_inline]] constexpr float abs(float a) { return __builtin_fabsf(a); }
+[[gnu::always_inline]] constexpr double abs(double a) { return __builtin_fabs(a); }
+
+// As the machine's instruction does it: the second operand where the two are equal or one is NaN.
+[[gnu::always_inline]] constexpr float max(float a, float b) { return a > b ? a : b; }
+[[gnu::always_inline]] constexpr double max(double a, double b) { return a > b ? a : b; }
+[[gnu::always_inline]] constexpr float min(float a, float b) { return a < b ? a : b; }
+[[gnu::always_inline]] constexpr double min(double a, double b) { return a < b ? a : b; }
+
+[[gnu::always_inline]] constexpr float select(bool mask, float a, float b) { return mask ? a : b; }
+[[gnu::always_inline]] constexpr double select(bool mask, double a, double b) { return mask ? a : b; }
+
+// The same bits, read as the other type. (The builtin, because std::bit_cast is a function of its own in an unoptimised
+// build.)
+[[gnu::always_inline]] constexpr std::int32_t as_integer(float a) { return __builtin_bit_cast(std::int32_t, a); }
+[[gnu::always_inline]] constexpr std::int64_t as_integer(double a) { return __builtin_bit_cast(std::int64_t, a); }
+[[gnu::always_inline]] constexpr float as_real(std::int32_t a) { return __builtin_bit_cast(float, a); }
+[[gnu::always_inline]] constexpr double as_real(std::int64_t a) { return __builtin_bit_cast(double, a); }
+
+// The nearest number, ties to even.
+[[gnu::always_inline]] constexpr float to_real(std::int32_t a) { return static_cast<float>(a); }
+[[gnu::always_inline]] constexpr double to_real(std::int64_t a) { return static_cast<double>(a); }
+
+// The nearest integer, ties to even; the most negative integer where it does not fit or a is NaN (as cvtps2dq does).
+[[gnu::always_inline]] inline std::int32_t to_integer(float a) {
+#if defined(__SSE2__)
+  return _mm_cvtss_si32(_mm_set_ss(a));
+#else
+  return abs(a) < 0x1p31f ? static_cast<std::int32_t>(__builtin_rintf(a)) : INT32_MIN;
+#endif
+}
+[[gnu::always_inline]] inline std::int64_t to_integer(double a) {
+#if defined(__SSE2__)
+  return _mm_cvtsd_si64(_mm_set_sd(a));
+#else
+  return abs(a) < 0x1p63 ? static_cast<std::int64_t>(__builtin_rint(a)) : INT64_MIN;
+#endif
+}
+
+// a + b modulo 2^32 or 2^64: for sums of bit patterns, which may overflow.
+[[gnu::always_inline]] constexpr std::int32_t wrap_add(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+}
+[[gnu::always_inline]] constexpr std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+template <int count>
+[[gnu::always_inline]] constexpr std::int32_t shift_left(std::int32_t a) {
+  return a << count;
+}
+template <int count>
+[[gnu::always_inline]] constexpr std::int64_t shift_left(std::int64_t a) {
+  return a << count;
+}
+
+// The sign is repeated: floor(a / 2^count).
+template <int count>
+[[gnu::always_inline]] constexpr std::int32_t shift_right_arithmetic(std::int32_t a) {
+  return a >> count;
+}
+template <int count>
+[[gnu::always_inline]] constexpr std::int64_t shift_right_arithmetic(std::int64_t a) {
+  return a >> count;
+}
+
+// Zeros move in.
+template <int count>
+[[gnu::always_inline]] constexpr std::int32_t shift_right_logical(std::int32_t a) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> count);
+}
+template <int count>
+[[gnu::always_inline]] constexpr std::int64_t shift_right_logical(std::int64_t a) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) >> count);
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,232 @@
+#include "implicit_diffusion/io/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <system_error>
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
+
+namespace implicit_diffusion::io {
+namespace {
+
+constexpr char any_blank = ' ';  // as a separator: a run of blanks and tabs
+
+bool is_blank(char c) { return c == ' ' || c == '\t'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+struct Cell {
+  std::string_view text;  // without blanks around it and without its quotes
+  bool in_quotes = false;
+};
+
+struct Line {
+  std::string_view text;
+  std::size_t number;  // from 1
+  const std::string& where;
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::data, where, fmt::format("line {}: {}", number, what));
+  }
+  [[noreturn]] void fail(std::size_t column, const std::string& what) const {
+    throw Error(ErrorKind::data, where, fmt::format("line {}, column {}: {}", number, column + 1, what));
+  }
+};
+
+// Semicolons and tabs before commas: there, a comma can only be a decimal one, and the message about it should name the
+// whole cell.
+char separator_of(std::string_view line) {
+  bool in_quotes = false;
+  bool comma = false;
+  bool tab = false;
+  for (const char c : line) {
+    if (c == '"') in_quotes = !in_quotes;
+    if (in_quotes) continue;
+    if (c == ';') return ';';
+    comma = comma || c == ',';
+    tab = tab || c == '\t';
+  }
+  return tab ? '\t' : comma ? ',' : any_blank;
+}
+
+// The cells of a line; the vector is used again for each line.
+void split(const Line& line, char separator, std::vector<Cell>& cells) {
+  cells.clear();
+  std::string_view rest = trim(line.text);
+  if (separator == '\t') rest = line.text;  // tabs at the ends are separators
+  const auto ends_cell = [&](char c) { return separator == any_blank ? is_blank(c) : c == separator; };
+  while (true) {
+    while (!rest.empty() && is_blank(rest.front()) && rest.front() != separator) rest.remove_prefix(1);
+    Cell cell;
+    if (rest.starts_with('"')) {
+      std::size_t end = rest.find('"', 1);
+      while (end != std::string_view::npos && rest.substr(end + 1).starts_with('"')) end = rest.find('"', end + 2);
+      if (end == std::string_view::npos) line.fail(cells.size(), fmt::format("{} has no closing quote", excerpt(rest)));
+      cell = {rest.substr(1, end - 1), true};
+      rest.remove_prefix(end + 1);
+      const auto next = std::find_if(rest.begin(), rest.end(), ends_cell);
+      const auto behind = static_cast<std::size_t>(next - rest.begin());
+      if (!trim(rest.substr(0, behind)).empty())
+        line.fail(cells.size(), fmt::format("{} follows a closing quote", excerpt(trim(rest.substr(0, behind)))));
+      rest.remove_prefix(behind);
+    } else {
+      const auto next = std::find_if(rest.begin(), rest.end(), ends_cell);
+      const auto length = static_cast<std::size_t>(next - rest.begin());
+      cell = {trim(rest.substr(0, length)), false};
+      rest.remove_prefix(length);
+    }
+    cells.push_back(cell);
+    if (rest.empty()) return;
+    rest.remove_prefix(1);
+    if (separator == any_blank) rest = trim(rest);
+  }
+}
+
+struct Number {
+  double value = 0;
+  std::errc error{};  // invalid_argument: no number; result_out_of_range: none that a double can hold
+};
+
+Number number_of(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  Number number;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
+  number.error = end == text.data() + text.size() ? error : std::errc::invalid_argument;
+  return number;
+}
+
+bool is_number(std::string_view text) { return number_of(text).error != std::errc::invalid_argument; }
+
+// "2.x" in a file without names is a slip of the pen, not a name: taken for one, it would cost a row in silence.
+bool looks_like_a_number(std::string_view text) {
+  if (is_number(text)) return true;
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  if (text.starts_with('.')) text.remove_prefix(1);
+  return !text.empty() && is_digit(text.front());
+}
+
+bool is_header(const std::vector<Cell>& cells) {
+  bool has_name = false;
+  for (const Cell& cell : cells) {
+    if (cell.text.empty()) continue;
+    if (!cell.in_quotes && looks_like_a_number(cell.text)) return false;
+    has_name = true;
+  }
+  return has_name;
+}
+
+std::string without_double_quotes(const Cell& cell) {
+  std::string name;
+  for (std::size_t i = 0; i < cell.text.size(); ++i) {
+    name += cell.text[i];
+    if (cell.in_quotes && cell.text[i] == '"') ++i;  // "" stands for "
+  }
+  return name;
+}
+
+double value_of(const Line& line, std::size_t column, const Cell& cell, EmptyCell empty) {
+  if (cell.text.empty()) {
+    if (empty == EmptyCell::nan) return std::numeric_limits<double>::quiet_NaN();
+    line.fail(column, "the cell is empty");
+  }
+  const Number number = number_of(cell.text);
+  if (number.error == std::errc::result_out_of_range)
+    line.fail(column, fmt::format("{} is outside the range of a double", excerpt(cell.text)));
+  if (number.error != std::errc()) line.fail(column, fmt::format("{} is not a number", excerpt(cell.text)));
+  return number.value;
+}
+
+// Such a name reads back as it is, without quotes.
+bool is_plain_name(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto plain = [&](char c) { return letter(c) || is_digit(c) || c == '.' || c == '-' || c == '/'; };
+  return letter(name.front()) && std::all_of(name.begin(), name.end(), plain) && !is_number(name);
+}
+
+}  // namespace
+
+CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell empty) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw Error(ErrorKind::data, where, "the text is UTF-16; save it as UTF-8");
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+
+  CsvTable table;
+  std::vector<Cell> cells;
+  std::optional<char> separator;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    Line line{text.substr(0, end), number, where};
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.text.ends_with('\r')) line.text.remove_suffix(1);
+
+    const std::string_view content = trim(line.text);
+    if (content.empty() || content.starts_with('#')) continue;
+
+    const bool first = !separator;
+    if (first) separator = separator_of(line.text);
+    split(line, *separator, cells);
+    if (first) {
+      table.columns.resize(cells.size());
+      if (is_header(cells)) {
+        for (const Cell& cell : cells) table.header.push_back(without_double_quotes(cell));
+        continue;
+      }
+    }
+    if (cells.size() != table.columns.size())
+      line.fail(
+          fmt::format("{} cells, but {} in the first line: {}", cells.size(), table.columns.size(), excerpt(content)));
+    for (std::size_t k = 0; k < cells.size(); ++k) table.columns[k].push_back(value_of(line, k, cells[k], empty));
+  }
+  return table;
+}
+
+CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty) {
+  return parse_csv(read_file(path), display(path), empty);
+}
+
+std::string csv_bytes(std::span<const std::string> header, std::span<const std::vector<double>> rows) {
+  std::string out;
+  for (const std::string& name : header) {
+    if (name.empty() || name.find_first_of("\r\n") != std::string::npos)
+      throw Error(ErrorKind::usage, "header", fmt::format("{} cannot be the name of a column", excerpt(name)));
+    if (!out.empty()) out += ',';
+    if (is_plain_name(name)) {
+      out += name;
+    } else {
+      out += '"';
+      for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+      out += '"';
+    }
+  }
+  if (!header.empty()) out += '\n';
+
+  const std::size_t width = !header.empty() ? header.size() : rows.empty() ? 0 : rows.front().size();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size() != width)
+      throw Error(ErrorKind::usage, "rows", fmt::format("row {} has {} cells, not {}", i, rows[i].size(), width));
+    for (std::size_t k = 0; k < width; ++k) {
+      if (k > 0) out += ',';
+      if (!std::isnan(rows[i][k]))
+        fmt::format_to(std::back_inserter(out), "{}", rows[i][k]);
+      else if (width == 1)
+        out += "\"\"";  // an empty line would not count as a row
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace implicit_diffusion::io

@@ -1,0 +1,83 @@
+#include "implicit_diffusion/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace implicit_diffusion {
+
+struct Workers::Shared {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::condition_variable done;
+  std::vector<std::thread> threads;
+
+  // The current job. A thread joins it while holding the mutex, so that none can still be inside when the next one begins.
+  Call call = nullptr;
+  void* task = nullptr;
+  std::size_t count = 0;
+  std::size_t seats = 0;    // threads that may still join
+  std::size_t working = 0;  // threads that have joined and not finished
+  std::atomic<std::size_t> next{0};
+  bool stop = false;
+
+  void work() {
+    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) call(task, i);
+  }
+
+  void wait_and_work() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      wake.wait(lock, [this] { return stop || seats > 0; });
+      if (stop) return;
+      --seats;
+      ++working;
+      lock.unlock();
+      work();
+      lock.lock();
+      if (--working == 0) done.notify_one();
+    }
+  }
+};
+
+Workers::Workers(std::size_t threads) : shared_(std::make_unique<Shared>()) {
+  for (std::size_t i = 1; i < threads; ++i) shared_->threads.emplace_back([s = shared_.get()] { s->wait_and_work(); });
+}
+
+Workers::~Workers() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stop = true;
+  }
+  shared_->wake.notify_all();
+  for (std::thread& t : shared_->threads) t.join();
+}
+
+std::size_t Workers::threads() const { return shared_->threads.size() + 1; }
+
+void Workers::run(std::size_t count, std::size_t grain, Call call, void* task) {
+  Shared& s = *shared_;
+  const std::size_t useful = std::min(threads(), std::max<std::size_t>(1, count / std::max<std::size_t>(1, grain)));
+  if (useful == 1) {
+    for (std::size_t i = 0; i < count; ++i) call(task, i);
+    return;
+  }
+  {
+    const std::lock_guard lock(s.mutex);
+    s.call = call;
+    s.task = task;
+    s.count = count;
+    s.next = 0;
+    s.seats = useful - 1;
+  }
+  s.wake.notify_all();
+  s.work();
+  std::unique_lock lock(s.mutex);
+  s.seats = 0;  // whoever has not come yet finds nothing left
+  s.done.wait(lock, [&s] { return s.working == 0; });
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,113 @@
+// The pieces that figures are drawn with: text of known width, paths, axes, and the frame with title and labels around a plot.
+//
+// All figures are 480 units wide. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units and more stays legible.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "implicit_diffusion/report/chart.hpp"
+#include "implicit_diffusion/report/ticks.hpp"
+
+namespace implicit_diffusion::report::svg {
+
+inline constexpr double figure_width = 480;
+inline constexpr double small_text = 12.5;
+inline constexpr double title_text = 14.5;
+inline constexpr double line_height = 17;
+
+// The bytes of the UTF-8 code point at the front, 0 where the bytes are not UTF-8. The text is not empty.
+std::size_t code_point_length(std::string_view text);
+
+// An estimate on the wide side, as the reader's font is not known.
+double text_width(std::string_view text, double size);
+
+// The text cut to the width, with an ellipsis where something is missing.
+std::string shorten(std::string_view text, double width, double size);
+
+// A coordinate with one decimal: a tenth of a unit is below what a screen shows. The value must be finite.
+std::string coordinate(double value);
+
+// The data of a <path> through the points. Steps are relative to save space, but between rounded points, so that errors do not add up.
+class Path {
+ public:
+  void add(double x, double y);
+  // Ends a piece. A piece of one point becomes a dot under round line caps.
+  void gap();
+  // Ends a piece by a line to its first point.
+  void close();
+  // The data; ends the last piece.
+  std::string take();
+
+ private:
+  std::string data_;
+  std::size_t points_in_piece_ = 0;
+  long x_ = 0;  // the last point, in tenths
+  long y_ = 0;
+};
+
+// Least and greatest of the values seen.
+struct Range {
+  double low = 1;
+  double high = 0;
+
+  bool empty() const { return low > high; }
+  void add(double value);
+  // The range with some space around it; one that is empty or a single point becomes one that can be an axis.
+  Range padded(double share, bool log) const;
+};
+
+// Whether the value has a place on a (logarithmic) axis.
+bool drawable(double value, bool log);
+
+// From values to coordinates.
+struct Axis {
+  Range range;
+  bool log = false;
+  double begin = 0;
+  double end = 1;
+
+  double operator()(double value) const;
+};
+
+// Colour and dash of the k-th curve, as classes.
+std::string series_class(std::size_t k);
+
+// What is around a plot. Lengths are in units, values in those of the data.
+struct Layout {
+  std::string title;
+  std::string description;
+  std::string x_label;
+  std::string y_label;
+  Range x;
+  Range y;
+  bool log_x = false;
+  bool log_y = false;
+  bool equal_scale = false;              // one unit of x is as long as one of y
+  double plot_height = 212;              // with an equal scale: the greatest height
+  double right_margin = 16;              //
+  std::vector<std::string> legend = {};  // one entry for each curve, empty ones left out
+  std::string note = {};                 // a line under the plot
+};
+
+struct Frame {
+  Axis x;
+  Axis y;
+  std::string
+      head;  // <svg ...> up to and with the axes; the figure goes on with what is in the plot and ends with </svg>
+};
+
+Frame make_frame(const Layout& layout);
+
+// A short number for running text: up to four significant digits.
+std::string number(double value);
+
+// The curves with their bands, thinned to the resolution of the plot.
+std::string draw_series(const std::vector<Series>& series, const Axis& x, const Axis& y);
+
+// Throws a usage Error unless the lengths agree.
+void require_equal_lengths(const Series& series);
+
+}  // namespace implicit_diffusion::report::svg
