@@ -1,4 +1,5 @@
-// The noise as a function: its definition, and that all ways of asking give the same bits. Its law is in normal_test.cpp.
+// The noise as a function: its definition, and that all ways of asking give the same bits. Its law is in
+// normal_test.cpp.
 #include "implicit_diffusion/random/noise.hpp"
 
 #include <Random123/philox.h>
@@ -59,8 +60,8 @@ TEST(Noise, BitsAreTheDocumentedWordOfPhilox) {
   }
 }
 
-// Against Box-Muller in double precision, from the same u. The parts err by at most 1.25 ulp (log, halved by the root), 0.5 (factor 2
-// is exact; root), 2.5 (cosine) and 0.5 (product): 4.2 ulp, each at most 2^-23 of the value.
+// Against Box-Muller in double precision, from the same u. The parts err by at most 1.25 ulp (log, halved by the root),
+// 0.5 (factor 2 is exact; root), 2.5 (cosine) and 0.5 (product): 4.2 ulp, each at most 2^-23 of the value.
 TEST(Noise, NormalsAreBoxMullerOfTheDocumentedWords) {
   std::mt19937_64 random{3};
   double worst = 0.0;
@@ -134,8 +135,8 @@ TEST(Noise, OrderOfQueriesDoesNotMatter) {
   }
 }
 
-// Every part of the request matters, up to the ends of what is allowed: all counters differ, so all blocks do (Philox is a bijection for
-// each seed), and so do those of different seeds but for a chance of 2^-96 or so.
+// Every part of the request matters, up to the ends of what is allowed: all counters differ, so all blocks do (Philox
+// is a bijection for each seed), and so do those of different seeds but for a chance of 2^-96 or so.
 TEST(Noise, DifferentRequestsGiveDifferentBits) {
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>> seen;
   std::size_t asked = 0;

@@ -13,7 +13,8 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-// The vectors that come with Random123 (kat_vectors, philox4x32 10). Evaluated by the compiler: the function is constexpr.
+// The vectors that come with Random123 (kat_vectors, philox4x32 10). Evaluated by the compiler: the function is
+// constexpr.
 static_assert(philox<std::uint32_t>({0, 0, 0, 0}, {0, 0}) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
 static_assert(philox<std::uint32_t>({~0u, ~0u, ~0u, ~0u}, {~0u, ~0u}) ==
               Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});

@@ -21,10 +21,12 @@
 //
 // beyond that numbers repeat. Numbers depend on the dimension: it is part of what is asked for.
 //
-// Normals are by Box and Muller, from words (0, 1) and (2, 3) of a block: with u = (a / 2 + 1/2) 2^-31 in (0, 1] and
-// the angle from all bits of b (see sine_cosine), the even word gives sqrt(-2 log u) cos, the odd one sqrt(-2 log u)
-// sin. They reach +-6.66. They use fma where the machine has it, so kernels compiled for the baseline differ from the
-// others in the last digits; bits() and uniform() are the same everywhere.
+// Normals are by Box and Muller, from words (0, 1) and (2, 3) of a block: with u = (floor(a / 2) + 1/2) 2^-31 in
+// float, so in (0, 1], and the angle from all bits of b (see sine_cosine), the even word gives sqrt(-2 log u) cos, the
+// odd one sqrt(-2 log u) sin. They reach +-6.66.
+//
+// Normals use fma where it is compiled for, so code for the baseline differs from the others in the last digits; bits()
+// and uniform() are the same everywhere.
 #pragma once
 
 #include <array>

@@ -10,10 +10,9 @@
 //     a < b, ...     a mask (bool for one number); select(mask, a, b) takes a where it is true, b elsewhere
 //
 // Every operation is exact or correctly rounded by IEEE 754, lane by lane, so a result does not depend on the number of
-// lanes. There is one exception: fma(a, b, c) on floats is fused where the machine has it (__FMA__: x86-64-v3 and
-// above) and a * b + c, rounded twice, on the baseline. A program compiled for the baseline may therefore differ in the
-// last digits. Compile with -ffp-contract=off, as the library's target says: otherwise the compiler fuses where it
-// likes.
+// lanes. There is one exception: fma(a, b, c) is fused where it is compiled for (__FMA__: x86-64-v3 and above) and
+// a * b + c, rounded twice, on the baseline, which may therefore differ in the last digits. Compile with
+// -ffp-contract=off, as the library's target says: otherwise the compiler fuses where it likes.
 //
 // Everything is always_inline: kernels are compiled once for each instruction set, and an ordinary inline function
 // would be merged by the linker into one copy, possibly one that the machine cannot run.
@@ -60,7 +59,7 @@ using Integer = typename NumberTraits<Real>::Integer;
 template <Number Real>
 inline constexpr std::size_t width = NumberTraits<Real>::width;
 
-// a b + c: see above for what the baseline does with floats.
+// a b + c: see above for what the baseline does.
 [[gnu::always_inline]] inline float fma(float a, float b, float c) {
 #if defined(__FMA__)
   return __builtin_fmaf(a, b, c);
