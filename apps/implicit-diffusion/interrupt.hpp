@@ -1,0 +1,27 @@
+// SIGINT and SIGTERM as a request to stop: the run ends after the step it is in, and its files are written. A second signal ends the
+// program at once.
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace program {
+
+class Interrupt {
+ public:
+  // Make it before any other thread: they inherit that the signals are blocked.
+  Interrupt();
+  ~Interrupt();
+
+  std::stop_token token() const { return source_.get_token(); }
+  int signal() const { return signal_; }  // 0: none came
+
+ private:
+  std::stop_source source_;
+  std::atomic<int> signal_{0};
+  std::atomic<bool> done_{false};
+  std::thread waiter_;
+};
+
+}  // namespace program

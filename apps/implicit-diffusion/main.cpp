@@ -1,0 +1,121 @@
+// The command-line program: options, and what becomes of errors.
+#include "commands.hpp"
+#include "configuration.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/text.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <unistd.h>
+
+namespace program {
+
+void print(const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw implicit_diffusion::Error(implicit_diffusion::ErrorKind::io, "stdout", std::strerror(errno));
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+void complain(const std::string& message) {
+  fmt::print(stderr, "implicit-diffusion: {}\n", implicit_diffusion::io::printable(message));
+}
+
+namespace {
+
+int exit_code(implicit_diffusion::ErrorKind kind) {
+  switch (kind) {
+    case implicit_diffusion::ErrorKind::usage: return exit_usage;
+    case implicit_diffusion::ErrorKind::data: return 65;
+    case implicit_diffusion::ErrorKind::missing: return 66;
+    case implicit_diffusion::ErrorKind::output: return 73;
+    case implicit_diffusion::ErrorKind::io: return exit_io;
+  }
+  return exit_io;
+}
+
+// CLI11's complaint, with the nearest word for an option or command that does not exist.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const auto* extras = dynamic_cast<const CLI::ExtrasError*>(&error);
+  const auto chosen = app.get_subcommands();
+  const CLI::App& at = chosen.empty() ? app : *chosen.front();
+  std::vector<std::string> words;
+  for (const CLI::App* s : at.get_subcommands([](const CLI::App*) { return true; })) words.push_back(s->get_name());
+  for (const CLI::Option* o : at.get_options()) words.push_back(o->get_name());
+  if (extras || (chosen.empty() && argc > 1)) {
+    const auto unknown = [&]() -> std::string {
+      if (chosen.empty()) return argv[1];
+      const auto rest = chosen.front()->remaining();
+      return rest.empty() ? std::string() : rest.front();
+    }();
+    if (!unknown.empty()) {
+      const std::string kind = unknown.starts_with("-") ? "option" : chosen.empty() ? "command" : "argument";
+      const auto near = nearest(unknown.substr(0, unknown.find('=')), words);
+      return fmt::format("{}: unknown {}{}", unknown, kind,
+                         near ? fmt::format("; did you mean {}?", *near) : "; see --help");
+    }
+  }
+  std::string what = error.what();
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return fmt::format("{}: {}", chosen.empty() ? "command line" : chosen.front()->get_name(), what);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Optimization through sampling: find the parameter of a sampling process so that the law it samples is good.",
+               "implicit-diffusion");
+  app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
+  app.set_version_flag("--version", "implicit-diffusion " IMPLICIT_DIFFUSION_VERSION);
+  app.require_subcommand(0, 1);
+  Action action;
+  add_list(app, action);
+  add_run(app, action);
+  add_report(app, action);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    const auto chosen = app.get_subcommands();
+    print((chosen.empty() ? app : *chosen.front()).help());
+    return 0;
+  } catch (const CLI::CallForVersion& e) {
+    print(std::string(e.what()) + "\n");
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    complain(usage_message(app, e, argc, argv));
+    return exit_usage;
+  }
+  if (!action) {
+    fmt::print(stderr, "{}", app.help());
+    return exit_usage;
+  }
+  return action();
+}
+
+}  // namespace
+}  // namespace program
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to report, not a reason to die
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return program::run(argc, argv);
+  } catch (const implicit_diffusion::Error& e) {
+    program::complain(e.what());
+    return program::exit_code(e.kind());
+  } catch (const std::bad_alloc&) {
+    program::complain("memory: not enough for this run");
+    return program::exit_io;
+  } catch (const std::exception& e) {
+    program::complain(fmt::format("unexpected: {}", e.what()));
+    return program::exit_io;
+  }
+}

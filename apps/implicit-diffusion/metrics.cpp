@@ -1,0 +1,123 @@
+#include "metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+constexpr double none = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t window = 20;  // a single batch is too noisy: crossings are of a mean over this many steps
+
+// The mean over a population of what `values` writes for a block.
+template <class Values>
+double mean(const Population<float>& x, Workers* workers, Values&& values) {
+  std::vector<double> sums(x.blocks());
+  for_each_block(workers, x, [&](std::size_t b) {
+    const Block<const float> block = x.block(b);
+    std::array<float, block_size> f;
+    values(block, f.data());
+    sums[b] = implicit_diffusion::detail::sum_block(f.data(), block.size);
+  });
+  double sum = 0;
+  for (const double s : sums) sum += s;
+  return sum / static_cast<double>(x.size());
+}
+
+}  // namespace
+
+Measures::Measures(const Configuration& c, Workers* workers) : potential_(make_potential(c.potential)), workers_(workers) {
+  if (!c.theta_opt.empty()) {
+    optimal_ = potential_;
+    optimal_->prepare(c.theta_opt);
+  }
+  if (c.reward) reward_ = make_reward(*c.reward);
+  if (c.reference) {
+    if (!c.reference->data.empty())
+      data_ = read_population(c.reference->data, potential_.dimension());
+    else if (potential_.dimension() <= MixtureDivergence::largest_dimension)
+      divergence_.emplace(*potential_.law(c.reference->theta));
+  }
+}
+
+double Measures::log_likelihood(const Population<float>& x) const {
+  if (!optimal_) return none;
+  return -mean(x, workers_, [this](Block<const float> block, float* out) { optimal_->values(block, out); });
+}
+
+Figures Measures::figures(const Population<float>* x, std::span<const double> theta) const {
+  Figures f{none, none, none, x ? log_likelihood(*x) : none, none};
+  const std::optional<GaussianMixture> law = potential_.law(theta);
+  if (reward_) {
+    if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
+    if (law) f.exact_reward = reward_->expectation(*law).value_or(none);
+  }
+  if (divergence_ && law) {
+    f.exact_kl = (*divergence_)(*law);
+    if (!reward_) f.reward = -f.exact_kl;
+  }
+  if (data_ && law) {
+    const MixtureLogDensity log_density(*law);
+    std::vector<double> point(data_->dimension());
+    double sum = 0;
+    for (std::size_t i = 0; i < data_->size(); ++i) {
+      for (std::size_t j = 0; j < point.size(); ++j) point[j] = static_cast<double>((*data_)(i, j));
+      sum += log_density(point);
+    }
+    f.data_log_likelihood = sum / static_cast<double>(data_->size());
+  }
+  return f;
+}
+
+Recorder::Recorder(const Configuration& c, Workers* workers)
+    : measures_(c, workers),
+      log_every_(c.log_every),
+      evaluations_per_step_(gradient_evaluations_per_step(c)),
+      header_{"step", "gradient_evaluations", "seconds", "reward", "exact_reward", "exact_kl", "log_likelihood"} {
+  if (measures_.has_data()) header_.emplace_back("data_log_likelihood");
+  for (const double t : c.thresholds) crossings_.push_back({t, std::nullopt});
+}
+
+double Recorder::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - *begin_).count();
+}
+
+void Recorder::operator()(const RunState& state) {
+  if (!begin_) begin_ = std::chrono::steady_clock::now();
+  watch_thresholds(state);
+  if (state.step % log_every_ == 0) add_row(state);
+}
+
+void Recorder::finish(const RunState& state, bool diverged) {
+  if (last_step_ != state.step) add_row(state, diverged);
+}
+
+void Recorder::add_row(const RunState& state, bool diverged) {
+  last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta);
+  last_step_ = state.step;
+  rows_.push_back({static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_), seconds(), last_.reward,
+                   last_.exact_reward, last_.exact_kl, last_.log_likelihood});
+  if (measures_.has_data()) rows_.back().push_back(last_.data_log_likelihood);
+  theta_.insert(theta_.end(), state.theta.begin(), state.theta.end());
+}
+
+void Recorder::watch_thresholds(const RunState& state) {
+  const bool waiting = std::any_of(crossings_.begin(), crossings_.end(), [](const Crossing& c) { return !c.step; });
+  if (!waiting) return;
+  const double now = measures_.log_likelihood(state.population);
+  if (recent_.size() < window)
+    recent_.push_back(now);
+  else
+    recent_[static_cast<std::size_t>(state.step) % window] = now;
+  if (recent_.size() < window) return;
+  double sum = 0;
+  for (const double v : recent_) sum += v;
+  for (Crossing& c : crossings_)
+    if (!c.step && sum / window >= c.threshold) c.step = state.step;
+}
+
+}  // namespace program

@@ -1,0 +1,77 @@
+// What is measured along a run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood crosses its thresholds.
+#pragma once
+
+#include "problem.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace program {
+
+// The figures of one state, each NaN where it has no meaning.
+struct Figures {
+  double reward;          // mean over the population; -exact_kl where the objective is a reference alone
+  double exact_reward;    // E R under pi*(theta)
+  double exact_kl;        // KL(reference || pi*(theta))
+  double log_likelihood;  // mean of -V(x, theta_opt)
+  double data_log_likelihood;  // mean of log pi*(theta) over reference data
+};
+
+class Measures {
+ public:
+  Measures(const Configuration& c, Workers* workers);
+
+  // x is null where there is no population to speak of.
+  Figures figures(const Population<float>* x, std::span<const double> theta) const;
+  double log_likelihood(const Population<float>& x) const;
+  bool has_data() const { return data_.has_value(); }
+
+ private:
+  Potential<float> potential_;
+  std::optional<Potential<float>> optimal_;  // prepared at theta_opt
+  std::optional<Reward<float>> reward_;
+  std::optional<implicit_diffusion::MixtureDivergence> divergence_;
+  std::optional<Population<float>> data_;
+  Workers* workers_;
+};
+
+struct Crossing {
+  double threshold;
+  std::optional<std::int64_t> step;
+};
+
+// An observer: looks at every state, writes a row down at each log_every-th.
+class Recorder {
+ public:
+  Recorder(const Configuration& c, Workers* workers);
+
+  void operator()(const RunState& state);
+  // The row of the last state, unless it is there already. A diverged state has figures of theta alone.
+  void finish(const RunState& state, bool diverged);
+
+  const std::vector<std::string>& header() const { return header_; }
+  const std::vector<std::vector<double>>& rows() const { return rows_; }
+  const std::vector<double>& theta() const { return theta_; }  // row by row
+  const std::vector<Crossing>& crossings() const { return crossings_; }
+  const Figures& last() const { return last_; }
+  double seconds() const;
+
+ private:
+  void add_row(const RunState& state, bool diverged = false);
+  void watch_thresholds(const RunState& state);
+
+  Measures measures_;
+  std::int64_t log_every_, evaluations_per_step_;
+  std::vector<std::string> header_;
+  std::vector<std::vector<double>> rows_;
+  std::vector<double> theta_;
+  std::vector<Crossing> crossings_;
+  std::vector<double> recent_;  // the last 20 log-likelihoods, in a ring
+  Figures last_{};
+  std::int64_t last_step_ = -1;
+  std::optional<std::chrono::steady_clock::time_point> begin_;  // of the loop: the first state it shows
+};
+
+}  // namespace program

@@ -1,0 +1,181 @@
+#include "problem.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/samples.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/langevin/mixture.hpp"
+#include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "implicit_diffusion/langevin/wells.hpp"
+#include "implicit_diffusion/loop/nested.hpp"
+#include "implicit_diffusion/loop/single.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+Potential<float> make_potential(const PotentialSpec& s) {
+  switch (s.kind) {
+    case PotentialKind::quadratic: return Quadratic(s.precision);
+    case PotentialKind::wells: return SoftmaxWells(s.centres, s.width);
+    case PotentialKind::logistic_wells: return LogisticWells(s.centres, s.width, s.floor);
+    case PotentialKind::mixture: return Mixture(s.components, s.dimension, {s.covariance, s.kappa});
+  }
+  throw std::logic_error("a potential without a type");
+}
+
+Reward<float> make_reward(const RewardSpec& s) {
+  switch (s.kind) {
+    case RewardKind::hard: return HardReward(s.centre, s.width, s.denominator);
+    case RewardKind::smooth: return SmoothReward(s.centre, s.width, s.denominator, s.softness);
+    case RewardKind::quadratic: return QuadraticReward(s.centre);
+    case RewardKind::bump: return BumpReward(s.centre, s.width);
+  }
+  throw std::logic_error("a reward without a type");
+}
+
+void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters) {
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const auto refuse = [&](const char* key, std::int64_t value, double bytes) {
+    throw Error(ErrorKind::usage, key,
+                fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
+  };
+  // The population twice (the second for a step back), its weights and one more array of its size.
+  const double samples = static_cast<double>(c.particles) * (2.0 * static_cast<double>(dimension) + 3.0) * sizeof(float);
+  if (samples > 0.8 * memory) refuse("particles", c.particles, samples);
+  if (static_cast<double>(c.particles) * static_cast<double>(dimension) > 0x1p34)
+    throw Error(ErrorKind::usage, "particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
+  const double rows = static_cast<double>(c.steps) / static_cast<double>(c.log_every);
+  const double metrics = rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double);
+  if (metrics > 0.8 * memory) refuse("log_every", c.log_every, metrics);
+}
+
+Population<float> read_population(const std::filesystem::path& path, std::size_t dimension) {
+  const io::Array a = io::read_samples(path);
+  if (a.shape[1] != dimension)
+    throw Error(ErrorKind::data, io::display(path), fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
+  Population<float> x(a.shape[0], dimension);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    for (std::size_t j = 0; j < dimension; ++j) x(i, j) = static_cast<float>(a.values[i * dimension + j]);
+  if (const auto bad = find_nonfinite(x))
+    throw Error(ErrorKind::data, io::display(path),
+                fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
+  return x;
+}
+
+Start::Start(const StartSpec& spec, std::size_t particles, std::size_t dimension, Noise noise) : spec_(spec), noise_(noise) {
+  if (spec.samples.empty()) return;
+  samples_ = read_population(spec.samples, dimension);
+  if (samples_->size() != particles)
+    throw Error(ErrorKind::data, io::display(spec.samples), fmt::format("{} samples, {} particles", samples_->size(), particles));
+}
+
+void Start::draw(Population<float>& x, std::int64_t round) const {
+  if (samples_) {
+    x = *samples_;
+    return;
+  }
+  StandardNormalStart<float>{noise_}.draw(x, round);
+  for (std::size_t j = 0; j < x.dimension(); ++j)
+    for (float& v : x.coordinate(j)) v = static_cast<float>(spec_.mean[j] + spec_.scale * static_cast<double>(v));
+}
+
+std::int64_t gradient_evaluations_per_step(const Configuration& c) {
+  return c.method == Method::nested || c.method == Method::unrolled ? c.inner_steps : 1;
+}
+
+namespace {
+
+// The step of the sampler and of theta. The cube-root pair slows both down, as the theory asks.
+SchedulePair rates(const Configuration& c) {
+  // Unrolled one step, the gradient is that of the step, not of the law: g times too small for a Gaussian. The rate 2 eta / g undoes it.
+  const double eta = c.method == Method::unrolled ? 2 * c.learning_rate / c.step_size : c.learning_rate;
+  switch (c.schedule) {
+    case ScheduleKind::constant: return {{c.step_size}, {eta}};
+    case ScheduleKind::inverse_sqrt: return {{c.step_size}, {eta, 0.5}};
+    case ScheduleKind::cube_root: return {{c.step_size, 1.0 / 3.0}, {eta, 2.0 / 3.0}};
+  }
+  throw std::logic_error("a schedule without a meaning");
+}
+
+AnyOptimizer make_optimizer(const Configuration& c, const Schedule& rate) {
+  if (c.optimizer == OptimizerKind::adam) return {Adam({.rate = rate})};
+  return {GradientDescent{rate}};
+}
+
+std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const Potential<float>& potential, Noise noise) {
+  const ReferenceSpec& r = *c.reference;
+  if (!r.theta.empty()) return std::make_unique<MixtureReference<float>>(*potential.law(r.theta), r.batch, noise);
+  Population<float> data = read_population(r.data, potential.dimension());
+  if (r.batch == 0) return std::make_unique<FixedReference<float>>(std::move(data));
+  return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
+}
+
+GradientEstimator<float> make_estimator(const Configuration& c, const Potential<float>& potential, Noise noise, Workers* workers) {
+  GradientEstimator<float>::Terms terms;
+  if (c.reward)
+    terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda, c.normaliser));
+  if (c.reference)
+    terms.push_back(std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, noise), c.reference->beta));
+  if (c.base) {
+    Potential<float> base = potential;
+    base.prepare(c.base->theta);
+    terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta, c.normaliser));
+  }
+  return {potential, std::move(terms), workers};
+}
+
+}  // namespace
+
+RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop) {
+  const Noise noise(c.seed);
+  const Potential<float> potential = make_potential(c.potential);
+  const SchedulePair rate = rates(c);
+  const LangevinOptions options{.step_size = rate.sampler, .noise = noise, .workers = workers};
+  const auto n = static_cast<std::size_t>(c.particles);
+  const Start start(c.start, n, potential.dimension(), noise);
+
+  RunResult r{{.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}}, {}};
+  start.draw(r.state.population, 0);
+
+  const NestedOptions nested{.steps = c.steps, .inner_steps = c.inner_steps, .warm_start = c.warm_start};
+  switch (c.method) {
+    case Method::implicit: {
+      Langevin<float> sampler(potential, options);
+      GradientEstimator<float> estimator = make_estimator(c, potential, noise, workers);
+      r.state.optimizer = make_optimizer(c, rate.optimizer);
+      r.outcome = single_loop(sampler, estimator, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
+      break;
+    }
+    case Method::nested: {
+      Langevin<float> sampler(potential, options);
+      GradientEstimator<float> estimator = make_estimator(c, potential, noise, workers);
+      r.state.optimizer = make_optimizer(c, rate.optimizer);
+      r.outcome = nested_loop(sampler, estimator, start, r.state, nested, observe, stop);
+      break;
+    }
+    case Method::unrolled: {
+      Unrolled<float> unrolled(potential, make_reward(*c.smooth_reward), options);
+      r.state.optimizer = make_optimizer(c, rate.optimizer);
+      r.outcome = nested_loop(unrolled, unrolled, start, r.state, nested, observe, stop);
+      break;
+    }
+    // Sampling alone: theta stays where it is.
+    case Method::guided:
+    case Method::langevin_initial:
+    case Method::langevin_optimised: {
+      if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
+      Langevin<float> sampler(
+          c.method == Method::guided ? guided(potential, make_reward(*c.smooth_reward), c.smooth_reward->lambda) : potential, options);
+      NoGradient none;
+      r.outcome = single_loop(sampler, none, r.state, {.steps = c.steps}, observe, stop);
+      break;
+    }
+  }
+  return r;
+}
+
+}  // namespace program

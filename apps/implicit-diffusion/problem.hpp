@@ -1,0 +1,66 @@
+// Names become types: the parts that a configuration describes, and the loop that its method means.
+#pragma once
+
+#include "configuration.hpp"
+#include "implicit_diffusion/langevin/baselines.hpp"
+#include "implicit_diffusion/optimizer/adam.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <variant>
+
+namespace program {
+
+using implicit_diffusion::Noise;
+using implicit_diffusion::Outcome;
+using implicit_diffusion::Population;
+using implicit_diffusion::Potential;
+using implicit_diffusion::Reward;
+using implicit_diffusion::Workers;
+
+Potential<float> make_potential(const PotentialSpec& spec);
+Reward<float> make_reward(const RewardSpec& spec);
+
+// Throws a usage Error where the run would not fit into this machine's memory, before anything is allocated.
+void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters);
+
+// Where chains begin: a Gaussian, or the samples of a file.
+class Start {
+ public:
+  Start(const StartSpec& spec, std::size_t particles, std::size_t dimension, Noise noise);
+  void draw(Population<float>& x, std::int64_t round) const;
+
+ private:
+  StartSpec spec_;
+  std::optional<Population<float>> samples_;
+  Noise noise_;
+};
+
+// Samples of a file as a population. Throws an Error unless it has `dimension` columns.
+Population<float> read_population(const std::filesystem::path& path, std::size_t dimension);
+
+// The optimizer a configuration names.
+struct AnyOptimizer {
+  std::variant<implicit_diffusion::Hold, implicit_diffusion::GradientDescent, implicit_diffusion::Adam> choice;
+  void update(std::span<double> theta, std::span<const double> gradient, std::int64_t step) {
+    std::visit([&](auto& o) { o.update(theta, gradient, step); }, choice);
+  }
+};
+
+using RunState = implicit_diffusion::State<Population<float>, AnyOptimizer>;
+using RunObserver = std::function<void(const RunState&)>;
+
+// Runs the method of the configuration from its start to its last step.
+struct RunResult {
+  RunState state;
+  Outcome outcome;
+};
+RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop);
+
+// Sampling steps, that is batch evaluations of grad_x V, in one outer step.
+std::int64_t gradient_evaluations_per_step(const Configuration& c);
+
+}  // namespace program

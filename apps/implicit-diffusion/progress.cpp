@@ -1,0 +1,53 @@
+#include "progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace program {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string clock_time(double seconds) {
+  const auto s = static_cast<long>(std::ceil(seconds));
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : fmt::format("{:02}:{:02}", s / 60, s % 60);
+}
+
+}  // namespace
+
+Progress::Progress(std::string label, std::int64_t steps, bool quiet)
+    : label_(std::move(label)), steps_(steps), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), begin_(Clock::now()) {
+  next_ = begin_ + (terminal_ ? milliseconds(100) : milliseconds(2000));
+}
+
+void Progress::operator()(std::int64_t step, const Figures& figures) {
+  if (quiet_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + (terminal_ ? milliseconds(100) : milliseconds(2000));
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const double rate = static_cast<double>(step) / seconds;
+  std::string line = fmt::format("{}: {:3.0f} %  step {} of {}  {:.0f} steps/s", label_,
+                                 100.0 * static_cast<double>(step) / static_cast<double>(steps_), step, steps_, rate);
+  if (rate > 0) line += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step) / rate));
+  if (std::isfinite(figures.reward)) line += fmt::format("  reward {:.4f}", figures.reward);
+  if (std::isfinite(figures.log_likelihood)) line += fmt::format("  log-likelihood {:.3f}", figures.log_likelihood);
+  if (terminal_)
+    fmt::print(stderr, "\r\x1b[K{}", line);
+  else
+    fmt::print(stderr, "{}\n", line);
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void Progress::finish() {
+  if (!quiet_ && terminal_ && shown_) {
+    fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+}
+
+}  // namespace program

@@ -1,0 +1,43 @@
+#include "commands.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "run_report.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace program {
+
+void add_report(CLI::App& app, Action& action) {
+  struct Options {
+    std::vector<std::string> folders;
+    std::string output = "report.html";
+  };
+  const auto o = std::make_shared<Options>();
+  CLI::App* report = app.add_subcommand("report", "Make the HTML report of a run again, or one that compares several.");
+  report->footer("Example: implicit-diffusion report runs/langevin-reward-0 runs/langevin-reward-1");
+  report->add_option("DIR", o->folders, "folders of runs; one: its own report.html is made anew")->required();
+  report->add_option("--output", o->output, "the file for a comparison (default report.html)");
+  report->callback([o, &action] {
+    action = [o] {
+      if (o->folders.size() == 1) {
+        write_report(o->folders.front());
+        print(fmt::format("{}/report.html\n", o->folders.front()));
+        return 0;
+      }
+      std::vector<RunFiles> runs;
+      for (const std::string& folder : o->folders) {
+        const auto repeats = repeats_of(folder);
+        for (const auto& r : repeats) runs.push_back(read_run(r));
+        if (repeats.empty()) runs.push_back(read_run(folder));
+      }
+      implicit_diffusion::io::write_file(o->output, comparison_report(runs));
+      print(o->output + "\n");
+      return 0;
+    };
+  });
+}
+
+}  // namespace program

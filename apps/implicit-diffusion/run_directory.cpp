@@ -1,0 +1,106 @@
+#include "run_directory.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/csv.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/io/text.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+namespace fs = std::filesystem;
+
+bool is_repeat(const fs::path& p) {
+  const std::string name = p.filename().string();
+  return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos;
+}
+
+constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy", "samples.npy", "report.html"};
+
+}  // namespace
+
+void prepare_directory(const fs::path& folder, bool overwrite) {
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
+    throw Error(ErrorKind::output, io::display(folder), "exists and is not a folder");
+  if (fs::is_directory(folder, error) && !fs::is_empty(folder, error)) {
+    if (!overwrite) throw Error(ErrorKind::output, io::display(folder), "exists and is not empty; --overwrite replaces the run in it");
+    std::vector<fs::path> old;
+    for (const char* name : run_files) old.push_back(folder / name);
+    for (const auto& entry : fs::directory_iterator(folder, error))
+      if (is_repeat(entry.path())) old.push_back(entry.path());
+    for (const fs::path& p : old) {
+      fs::remove_all(p, error);
+      if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
+    }
+  }
+  io::make_directory(folder);
+}
+
+std::vector<fs::path> repeats_of(const fs::path& folder) {
+  std::vector<fs::path> runs;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (is_repeat(entry.path()) && fs::exists(entry.path() / "config.toml", error)) runs.push_back(entry.path());
+  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
+    const std::string x = a.filename().string(), y = b.filename().string();
+    return x.size() != y.size() ? x.size() < y.size() : x < y;
+  });
+  return runs;
+}
+
+RunFiles read_run(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
+  if (!fs::exists(folder / "config.toml", error))
+    throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
+  RunFiles run;
+  run.folder = folder;
+  run.configuration = load_experiment((folder / "config.toml").string(), {});
+  run.summary = io::read_file(folder / "summary.json");
+  if (!nlohmann::json::accept(run.summary)) throw Error(ErrorKind::data, io::display(folder / "summary.json"), "not JSON");
+  io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
+  run.header = std::move(metrics.header);
+  run.columns = std::move(metrics.columns);
+  for (const char* name : {"step", "gradient_evaluations", "seconds", "reward"})
+    if (std::find(run.header.begin(), run.header.end(), name) == run.header.end())
+      throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
+
+  const io::Array theta = io::read_npy(folder / "theta.npy");
+  const std::size_t p = run.configuration.start.theta.size();
+  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] != run.columns.front().size())
+    throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
+                fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
+  for (std::size_t i = 0; i < theta.shape[0]; ++i)
+    run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
+                           theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
+  if (fs::exists(folder / "samples.npy", error))
+    run.samples = read_population(folder / "samples.npy", make_potential(run.configuration.potential).dimension());
+  return run;
+}
+
+void write_run(const fs::path& folder, const Configuration& c, const RunResult& result, const Recorder& recorder,
+               const nlohmann::ordered_json& summary) {
+  io::write_file(folder / "config.toml", c.resolved);
+  io::write_file(folder / "metrics.csv", io::csv_bytes(recorder.header(), recorder.rows()));
+  const std::size_t p = result.state.theta.size();
+  io::write_file(folder / "theta.npy", io::npy_bytes(recorder.theta(), std::array{recorder.theta().size() / p, p}));
+  if (result.outcome.status != Status::diverged) {
+    const Population<float>& x = result.state.population;
+    std::vector<float> rows(x.size() * x.dimension());
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t j = 0; j < x.dimension(); ++j) rows[i * x.dimension() + j] = x(i, j);
+    io::write_file(folder / "samples.npy", io::npy_bytes(rows, std::array{x.size(), x.dimension()}));
+  }
+  io::write_file(folder / "summary.json", summary.dump(2) + "\n");
+}
+
+}  // namespace program

@@ -1,0 +1,36 @@
+// The folder of a run: which files it has, and reading them back for a report.
+#pragma once
+
+#include "metrics.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace program {
+
+// Makes the folder ready for a new run. An existing one that is not empty is refused, unless `overwrite`: then the files of the run that
+// was there go, and nothing else.
+void prepare_directory(const std::filesystem::path& folder, bool overwrite);
+
+// A run as its files tell it.
+struct RunFiles {
+  std::filesystem::path folder;
+  Configuration configuration;
+  std::string summary;                        // JSON
+  std::vector<std::string> header;            // of metrics.csv
+  std::vector<std::vector<double>> columns;
+  std::vector<std::vector<double>> theta;     // a row for each row of metrics.csv
+  Population<float> samples;                  // empty where the run diverged
+};
+RunFiles read_run(const std::filesystem::path& folder);
+
+// The folders of the single runs of one with --repeats; empty for a single run.
+std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folder);
+
+// Writes all files of a finished run but the report.
+void write_run(const std::filesystem::path& folder, const Configuration& c, const RunResult& result, const Recorder& recorder,
+               const nlohmann::ordered_json& summary);
+
+}  // namespace program

@@ -1,0 +1,370 @@
+#include "run_report.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/report/chart.hpp"
+#include "implicit_diffusion/report/density_plot.hpp"
+#include "implicit_diffusion/report/histogram.hpp"
+#include "implicit_diffusion/report/page.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+using Json = nlohmann::json;
+
+const std::vector<double>* column(const RunFiles& run, std::string_view name) {
+  for (std::size_t i = 0; i < run.header.size(); ++i)
+    if (run.header[i] == name) return &run.columns[i];
+  return nullptr;
+}
+
+// True if there is anything in the column to draw.
+bool has(const RunFiles& run, std::string_view name) {
+  const auto* c = column(run, name);
+  return c && std::any_of(c->begin(), c->end(), [](double v) { return std::isfinite(v); });
+}
+
+std::string figure_text(const Json& v, int digits) {
+  return v.is_number_float() ? fmt::format("{:.{}f}", v.get<double>(), digits) : v.is_null() ? "-" : v.dump();
+}
+
+// The marginal law of the first two coordinates: what a picture in the plane can show.
+GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
+  GaussianMixture out{m.weights, {}};
+  for (const Gaussian& g : m.components) {
+    const std::size_t full = g.mean.size();
+    Gaussian part{{g.mean.begin(), g.mean.begin() + static_cast<std::ptrdiff_t>(d)}, {}};
+    for (std::size_t a = 0; a < d; ++a)
+      for (std::size_t b = 0; b < d; ++b) part.covariance.push_back(g.covariance[a * full + b]);
+    out.components.push_back(std::move(part));
+  }
+  return out;
+}
+
+struct Window {
+  double x_min = std::numeric_limits<double>::infinity(), x_max = -x_min, y_min = x_min, y_max = -x_min;
+
+  void include(const GaussianMixture& m) {
+    for (std::size_t i = 0; i < m.components.size(); ++i) {
+      const Gaussian& g = m.components[i];
+      if (m.weights[i] < 1e-9) continue;
+      const std::size_t d = g.mean.size();
+      const double dx = 3.3 * std::sqrt(g.covariance[0]), dy = d > 1 ? 3.3 * std::sqrt(g.covariance[d + 1]) : 0;
+      x_min = std::min(x_min, g.mean[0] - dx);
+      x_max = std::max(x_max, g.mean[0] + dx);
+      if (d > 1) {
+        y_min = std::min(y_min, g.mean[1] - dy);
+        y_max = std::max(y_max, g.mean[1] + dy);
+      }
+    }
+  }
+};
+
+report::Figure law_figure(const std::string& title, const std::string& caption, const GaussianMixture& law, const Population<float>* samples,
+                          const Window& w, const std::vector<report::Marker>& markers) {
+  const auto coordinate = [&](std::size_t j) {
+    std::vector<double> values;
+    if (samples)
+      for (const float v : samples->coordinate(j)) values.push_back(static_cast<double>(v));
+    return values;
+  };
+  const MixtureLogDensity log_density(law);
+  if (law.dimension() == 1) {
+    report::Series curve{"density", {}, {}};
+    for (int i = 0; i <= 300; ++i) {
+      const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
+      curve.x.push_back(x);
+      curve.y.push_back(std::exp(log_density(std::array{x})));
+    }
+    return {report::to_svg(report::HistogramPlot{title, "x", w.x_min, w.x_max, coordinate(0), {curve}}), caption};
+  }
+  constexpr std::size_t nodes = 121;
+  report::DensityPlot plot{.title = title, .x_min = w.x_min, .x_max = w.x_max, .y_min = w.y_min, .y_max = w.y_max,
+                           .columns = nodes, .rows = nodes, .markers = markers, .x_label = "x₁", .y_label = "x₂"};
+  for (std::size_t r = 0; r < nodes; ++r)
+    for (std::size_t c = 0; c < nodes; ++c) {
+      const double step_x = (w.x_max - w.x_min) / (nodes - 1), step_y = (w.y_max - w.y_min) / (nodes - 1);
+      plot.density.push_back(std::exp(
+          log_density(std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
+    }
+  plot.point_x = coordinate(0);
+  plot.point_y = coordinate(1);
+  return {report::to_svg(plot), caption};
+}
+
+// The law and the samples at the start and at the end, and the law to be learnt where there is one.
+report::Section law_section(const RunFiles& run) {
+  const Configuration& c = run.configuration;
+  const Potential<float> potential = make_potential(c.potential);
+  const std::size_t shown = std::min<std::size_t>(2, potential.dimension());
+  const auto first_law = potential.law(run.theta.front()), last_law = potential.law(run.theta.back());
+  report::Section section{.heading = "The law and its samples"};
+  if (!first_law || !last_law) return section;
+
+  const GaussianMixture first = marginal(*first_law, shown), last = marginal(*last_law, shown);
+  Window w;
+  w.include(first);
+  w.include(last);
+  std::optional<GaussianMixture> target;
+  if (c.reference && !c.reference->theta.empty()) {
+    target = marginal(*potential.law(c.reference->theta), shown);
+    w.include(*target);
+  }
+  std::vector<report::Marker> markers;
+  if (c.reward && shown == 2) markers.push_back({c.reward->centre[0], c.reward->centre[1], "reward"});
+
+  Population<float> beginning(static_cast<std::size_t>(c.particles), potential.dimension());
+  std::string start_note = "The samples before the first step.";
+  try {
+    Start(c.start, beginning.size(), beginning.dimension(), Noise(c.seed)).draw(beginning, 0);
+  } catch (const Error&) {  // the samples it started from are not there any more
+    beginning = Population<float>(0, potential.dimension());
+    start_note = "The samples it started from are no longer there.";
+  }
+  section.text = potential.dimension() > 2 ? "Contours of the marginal of π*(θ) in the first two coordinates."
+                                           : "Contours enclose 10, 30, 50, 70, 90 and 99 % of the mass of π*(θ); dots are samples.";
+  section.figures.push_back(law_figure("π*(θ) at step 0", start_note, first, beginning.size() ? &beginning : nullptr, w, markers));
+  section.figures.push_back(law_figure(fmt::format("π*(θ) at step {:.0f}", run.columns.front().back()), "The samples after the last step.", last,
+                                       run.samples.size() ? &run.samples : nullptr, w, markers));
+  if (target) section.figures.push_back(law_figure("The reference", "The law to be learnt.", *target, nullptr, w, {}));
+  return section;
+}
+
+struct ChartSpec {
+  const char *column, *title, *y_label, *second, *second_label;
+  bool log_y;
+};
+// Which columns of metrics.csv are drawn, and how.
+constexpr std::array chart_specs{
+    ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false},
+    ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt)", nullptr, nullptr, false},
+    ChartSpec{"exact_kl", "KL divergence from the reference", "KL(reference ‖ π*(θ))", nullptr, nullptr, true},
+    ChartSpec{"data_log_likelihood", "Log-likelihood of the data", "mean of log π*(θ)", nullptr, nullptr, false}};
+
+// A curve for each group of runs: the mean, with a band from the least to the greatest where there are several.
+struct Group {
+  std::string label;
+  std::vector<const RunFiles*> runs;
+};
+
+std::optional<report::Series> curve(const Group& group, const std::string& label, std::string_view name, std::string_view axis = "step") {
+  report::Series s{label, {}, {}};
+  const RunFiles* longest = nullptr;
+  for (const RunFiles* run : group.runs)
+    if (has(*run, name) && (!longest || run->columns.front().size() > longest->columns.front().size())) longest = run;
+  if (!longest) return std::nullopt;
+  s.x = *column(*longest, axis);
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
+    std::size_t count = 0;
+    for (const RunFiles* run : group.runs) {
+      const auto* c = column(*run, name);
+      if (!c || i >= c->size() || !std::isfinite((*c)[i])) continue;
+      sum += (*c)[i];
+      low = std::min(low, (*c)[i]);
+      high = std::max(high, (*c)[i]);
+      ++count;
+    }
+    constexpr double gap = std::numeric_limits<double>::quiet_NaN();
+    s.y.push_back(count ? sum / static_cast<double>(count) : gap);
+    if (group.runs.size() > 1) {
+      s.low.push_back(count ? low : gap);
+      s.high.push_back(count ? high : gap);
+    }
+  }
+  return s;
+}
+
+report::Section curves_section(const std::vector<Group>& groups) {
+  report::Section section{.heading = "Curves"};
+  const Configuration& c = groups.front().runs.front()->configuration;
+  for (const ChartSpec& spec : chart_specs) {
+    // -KL is the reward of an energy-based model: one picture of it is enough.
+    if (std::string_view(spec.column) == "reward" && !c.reward) continue;
+    report::LineChart chart{.title = spec.title, .x_label = "step", .y_label = spec.y_label, .series = {}, .log_y = spec.log_y};
+    for (const Group& g : groups) {
+      const bool alone = groups.size() == 1;
+      if (auto s = curve(g, alone ? (spec.second ? "of the samples" : "") : g.label, spec.column)) chart.series.push_back(std::move(*s));
+      if (spec.second && alone)
+        if (auto s = curve(g, spec.second_label, spec.second)) chart.series.push_back(std::move(*s));
+    }
+    if (chart.series.empty()) continue;
+    if (std::string_view(spec.column) == "log_likelihood")
+      for (const double t : c.thresholds) chart.levels.push_back({t, fmt::format("{:g}", t)});
+    section.figures.push_back({report::to_svg(chart), ""});
+  }
+  if (groups.front().runs.size() > 1) section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
+  return section;
+}
+
+report::Section parameters_section(const RunFiles& run) {
+  report::Section section{.heading = "Parameters"};
+  const std::vector<double>& step = *column(run, "step");
+  constexpr std::size_t most = 12;
+  const std::size_t p = std::min(run.theta.front().size(), most);
+  report::LineChart theta{.title = "θ over the run", .x_label = "step", .y_label = "θ", .series = {}};
+  for (std::size_t j = 0; j < p; ++j) {
+    report::Series s{fmt::format("θ{}", j + 1), step, {}};
+    for (const auto& row : run.theta) s.y.push_back(row[j]);
+    theta.series.push_back(std::move(s));
+  }
+  section.figures.push_back(
+      {report::to_svg(theta), run.theta.front().size() > most ? fmt::format("The first {} of {}.", most, run.theta.front().size()) : ""});
+
+  const Potential<float> potential = make_potential(run.configuration.potential);
+  if (const auto law = potential.law(run.theta.front()); law && law->weights.size() > 1) {
+    report::LineChart weights{.title = "Weights of the components of π*(θ)", .x_label = "step", .y_label = "weight", .series = {}};
+    for (std::size_t i = 0; i < std::min(law->weights.size(), most); ++i) weights.series.push_back({fmt::format("{}", i + 1), step, {}});
+    for (const auto& row : run.theta) {
+      const auto at = potential.law(row);
+      for (std::size_t i = 0; i < weights.series.size(); ++i) weights.series[i].y.push_back(at->weights[i]);
+    }
+    section.figures.push_back({report::to_svg(weights), ""});
+  }
+  return section;
+}
+
+std::vector<report::Fact> facts(const RunFiles& run) {
+  const Json s = Json::parse(run.summary);
+  std::vector<report::Fact> f;
+  const auto add = [&](const char* key, const char* label, int digits, const char* note) {
+    if (s.contains(key) && s[key].is_number()) f.push_back({label, figure_text(s[key], digits), note});
+  };
+  if (run.configuration.reward) add("reward", "Reward", 4, "mean over the samples");
+  add("exact_reward", "Exact reward", 4, "under π*(θ), in closed form");
+  add("exact_kl", "KL divergence", 5, "from the reference, by quadrature");
+  add("log_likelihood", "Log-likelihood", 3, "mean of −V(x, θ_opt)");
+  add("data_log_likelihood", "Data log-likelihood", 4, "mean of log π*(θ)");
+  if (s.contains("first_step_at"))
+    for (const auto& [threshold, step] : s["first_step_at"].items())
+      f.push_back({"Reached " + threshold, step.is_null() ? "never" : "step " + step.dump(), "log-likelihood, mean of 20 steps"});
+  if (s.contains("seconds") && s["seconds"].is_number())
+    f.push_back({"Time", fmt::format("{:.2f} s", s["seconds"].get<double>()),
+                 fmt::format("{} steps, {} particles", s.value("steps", Json(0)).dump(), run.configuration.particles)});
+  return f;
+}
+
+report::Section repeat_section(const RunFiles& run) {
+  const std::string file = (run.folder / "config.toml").string();
+  return {.heading = "To repeat it",
+          .text = "The same configuration and seed give the same bits, whatever the number of threads.",
+          .figures = {},
+          .tables = {},
+          .code = {{"Command", fmt::format("implicit-diffusion run {} --output again", io::display(file))}, {"config.toml", run.configuration.resolved}}};
+}
+
+std::string subtitle(const RunFiles& run) {
+  const Json s = Json::parse(run.summary);
+  return fmt::format("{}, method {}, seed {}, {}", run.configuration.experiment, to_string(run.configuration.method), run.configuration.seed,
+                     s.value("status", "unknown"));
+}
+
+const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
+
+report::Section table_section(const std::vector<RunFiles>& runs) {
+  report::Table t{{"run", "method", "seed", "status", "steps", "reward", "exact reward", "exact KL", "log-likelihood", "seconds"}, {}};
+  for (const RunFiles& run : runs) {
+    const Json s = Json::parse(run.summary);
+    const auto get = [&](const char* key, int digits) { return s.contains(key) ? figure_text(s[key], digits) : std::string("-"); };
+    t.rows.push_back({run.folder.filename().string(), std::string(to_string(run.configuration.method)), get("seed", 0), s.value("status", ""),
+                      get("steps", 0), get("reward", 4), get("exact_reward", 4), get("exact_kl", 5), get("log_likelihood", 3),
+                      get("seconds", 2)});
+  }
+  return {.heading = "All runs", .text = "", .figures = {}, .tables = {t}};
+}
+
+}  // namespace
+
+std::string run_report(const RunFiles& run) {
+  report::Page page{.title = run.configuration.title, .subtitle = subtitle(run), .facts = facts(run), .sections = {}, .footer = footer};
+  page.sections.push_back(law_section(run));
+  page.sections.push_back(curves_section({Group{"", {&run}}}));
+  page.sections.push_back(parameters_section(run));
+  page.sections.push_back(repeat_section(run));
+  return report::to_html(page);
+}
+
+std::string repeats_report(const std::vector<RunFiles>& runs) {
+  const Configuration& c = runs.front().configuration;
+  report::Page page{.title = c.title,
+                    .subtitle = fmt::format("{}, method {}, {} seeds from {}", c.experiment, to_string(c.method), runs.size(), c.seed),
+                    .facts = {},
+                    .sections = {},
+                    .footer = footer};
+  Group all{"", {}};
+  for (const RunFiles& run : runs) all.runs.push_back(&run);
+  for (const auto& [key, label, digits] :
+       {std::tuple{"reward", "Reward", 4}, {"exact_reward", "Exact reward", 4}, {"exact_kl", "KL divergence", 5}, {"log_likelihood", "Log-likelihood", 3}}) {
+    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
+    bool every = true;
+    for (const RunFiles& run : runs) {
+      const Json s = Json::parse(run.summary);
+      every = every && s.contains(key) && s[key].is_number();
+      if (!every) break;
+      const double v = s[key].get<double>();
+      sum += v;
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+    if (every && (c.reward || std::string_view(key) != "reward"))
+      page.facts.push_back({label, fmt::format("{:.{}f}", sum / static_cast<double>(runs.size()), digits),
+                            fmt::format("mean of {} runs, {:.{}f} to {:.{}f}", runs.size(), low, digits, high, digits)});
+  }
+  page.sections.push_back(curves_section({all}));
+  page.sections.push_back(law_section(runs.front()));
+  page.sections.back().text += fmt::format(" These are of seed {}.", c.seed);
+  page.sections.push_back(table_section(runs));
+  page.sections.push_back(repeat_section(runs.front()));
+  return report::to_html(page);
+}
+
+std::string comparison_report(const std::vector<RunFiles>& runs) {
+  report::Page page{.title = "Comparison of runs", .subtitle = fmt::format("{} runs", runs.size()), .facts = {}, .sections = {}, .footer = footer};
+  // Runs with the same configuration but for the seed are one curve with a band.
+  std::vector<Group> groups;
+  std::vector<std::string> keys;
+  for (const RunFiles& run : runs) {
+    const Configuration& c = run.configuration;
+    std::string label = fmt::format("{} {}", c.experiment, to_string(c.method));
+    if (gradient_evaluations_per_step(c) > 1) label += fmt::format(" T={}", c.inner_steps);
+    std::string key = c.resolved;
+    if (const auto at = key.find("\nseed = "); at != std::string::npos) key.erase(at, key.find('\n', at + 1) - at);
+    const auto known = std::find(keys.begin(), keys.end(), key);
+    if (known == keys.end()) {
+      keys.push_back(key);
+      groups.push_back({label, {&run}});
+    } else {
+      groups[static_cast<std::size_t>(known - keys.begin())].runs.push_back(&run);
+    }
+  }
+  // Labels that do not tell groups apart get the folder's name.
+  for (Group& g : groups)
+    if (std::count_if(groups.begin(), groups.end(), [&](const Group& other) { return other.label == g.label; }) > 1)
+      g.label += fmt::format(" ({})", g.runs.front()->folder.filename().string());
+  page.sections.push_back(curves_section(groups));
+  page.sections.push_back(table_section(runs));
+  for (const Group& g : groups) {
+    page.sections.push_back(law_section(*g.runs.front()));
+    page.sections.back().heading = g.label;
+  }
+  return report::to_html(page);
+}
+
+void write_report(const std::filesystem::path& folder) {
+  const auto repeats = repeats_of(folder);
+  std::vector<RunFiles> runs;
+  for (const auto& r : repeats) runs.push_back(read_run(r));
+  io::write_file(folder / "report.html", runs.empty() ? run_report(read_run(folder)) : repeats_report(runs));
+}
+
+}  // namespace program

@@ -1,0 +1,24 @@
+// The report of a run, or of several side by side, made from their folders alone.
+#pragma once
+
+#include "run_directory.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace program {
+
+// One run: its curves, its law and samples at the start and at the end, its parameters, and how to repeat it.
+std::string run_report(const RunFiles& run);
+
+// Runs that differ in their seeds only: bands over them.
+std::string repeats_report(const std::vector<RunFiles>& runs);
+
+// Any runs, compared.
+std::string comparison_report(const std::vector<RunFiles>& runs);
+
+// Makes report.html in the folder of a run, with or without repeats.
+void write_report(const std::filesystem::path& folder);
+
+}  // namespace program
