@@ -252,7 +252,7 @@ Array parse_npy(std::string_view bytes, const std::string& where) {
   Header header = HeaderParser(bytes, begin, data, where).parse();
   array.shape = std::move(header.shape);
 
-  const std::size_t width = static_cast<std::size_t>(header.descr[2] - '0');
+  const auto width = static_cast<std::size_t>(header.descr[2] - '0');
   const std::string_view content = bytes.substr(data);
   const std::optional<std::size_t> count = element_count(array.shape);
   std::size_t expected = 0;

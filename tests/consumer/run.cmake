@@ -32,6 +32,13 @@ foreach(file IN LISTS texts)
   endforeach()
 endforeach()
 
+# Every header can be included, without the folders that only the build of the library knows.
+file(GLOB_RECURSE headers RELATIVE ${work}/moved/include ${work}/moved/include/*.hpp)
+list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
+string(JOIN "" includes ${headers})
+file(WRITE ${work}/headers.cpp "${includes}")
+run(${CXX} -std=c++20 -fsyntax-only -I ${work}/moved/include ${work}/headers.cpp)
+
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG}
   -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${work}/moved)
 run(${CMAKE_COMMAND} --build ${work}/build)

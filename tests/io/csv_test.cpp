@@ -42,11 +42,9 @@ TEST(Csv, ReadsWithAndWithoutNames) {
 
 TEST(Csv, ReadsEverySeparator) {
   const Columns expected = {{1, 3}, {2.5, -4e2}};
-  for (const std::string text : {"1,2.5\n3,-4e2\n", "1;2.5\n3;-4e2\n", "1\t2.5\n3\t-4e2\n", "1 2.5\n3 -4e2\n",
-                                 "  1.0   +2.5 \n 3\t -400\n", "1 , 2.5\n3 , -4e2\n",
-                                 "\xEF\xBB\xBF"
-                                 "1,2.5\r\n3,-4e2\r\n",
-                                 "# comment\n\n1,2.5\n  # another\n3,-4e2\n\n"})
+  for (const std::string text :
+       {"1,2.5\n3,-4e2\n", "1;2.5\n3;-4e2\n", "1\t2.5\n3\t-4e2\n", "1 2.5\n3 -4e2\n", "  1.0   +2.5 \n 3\t -400\n",
+        "1 , 2.5\n3 , -4e2\n", "\xEF\xBB\xBF\x31,2.5\r\n3,-4e2\r\n", "# comment\n\n1,2.5\n  # another\n3,-4e2\n\n"})
     EXPECT_EQ(parse(text).columns, expected) << text;
 }
 
