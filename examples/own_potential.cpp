@@ -1,0 +1,36 @@
+// A potential and a reward of one's own: V(x, theta) = (x - theta)^2 / 2, R(x) = -(x - 3)^2. Samples follow N(theta, 1), so E R is largest at
+// theta = 3, and the single loop finds it.
+#include <implicit_diffusion/langevin.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+namespace imd = implicit_diffusion;
+
+struct Shifted {
+  double centre = 0;
+
+  std::size_t dimension() const { return 1; }
+  std::size_t parameters() const { return 1; }
+  void prepare(std::span<const double> theta) { centre = theta[0]; }
+
+  template <class Real>
+  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const Real u = x[0] - Real(centre);
+    if (grad_x) grad_x[0] = u;
+    if (grad_theta) grad_theta[0] = -u;
+    return u * u / 2;
+  }
+};
+
+int main() {
+  const auto reward = [](const float* x) { return -(x[0] - 3) * (x[0] - 3); };
+  imd::Langevin<float> sampler(Shifted{}, {.step_size = {0.1}, .noise = imd::Noise(1)});
+  imd::GradientEstimator<float> estimator(Shifted{}, imd::Reward<float>(reward));
+
+  imd::State state{.theta = {0.0}, .population = imd::Population<float>(1000, 1), .optimizer = imd::GradientDescent{{0.02}}};
+  imd::single_loop(sampler, estimator, state, {.steps = 2000});
+
+  std::printf("theta = %.3f, the best is 3\n", state.theta[0]);
+  return std::abs(state.theta[0] - 3) < 0.1 ? 0 : 1;
+}
