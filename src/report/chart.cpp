@@ -19,7 +19,7 @@ using svg::coordinate;
 using svg::drawable;
 using svg::small_text;
 
-constexpr double lead = 16;  // from the end of a curve to its name
+constexpr double lead = 18;  // from the end of a curve to its name
 
 std::optional<std::size_t> last_drawable(const Series& s, bool log_x, bool log_y) {
   for (std::size_t i = s.x.size(); i-- > 0;)
@@ -56,7 +56,8 @@ Extent extent(const LineChart& chart) {
   return e;
 }
 
-// Names stand at the ends of the curves if they are short, few, and the curves reach the right edge; a legend says it otherwise.
+// Names stand at the ends of the curves if they are short, few, and the curves reach the right edge; a legend says it
+// otherwise.
 bool named_at_the_end(const LineChart& chart, const svg::Range& x) {
   if (chart.series.size() > 8) return false;
   const Axis axis{x.padded(0, chart.log_x), chart.log_x, 0, 1};
@@ -68,8 +69,9 @@ bool named_at_the_end(const LineChart& chart, const svg::Range& x) {
   return true;
 }
 
-// The places nearest to the wanted ones (in the sense of least squares) that keep the order, a distance between neighbours, and
-// within [from, to]: isotonic regression of wanted[i] - i * distance by pooling neighbours that are out of order.
+// The places nearest to the wanted ones (in the sense of least squares) that keep the order, a distance between
+// neighbours, and within [from, to]: isotonic regression of wanted[i] - i * distance by pooling neighbours that are out
+// of order.
 std::vector<double> spread(const std::vector<double>& wanted, double distance, double from, double to) {
   struct Pool {
     double sum;
@@ -233,7 +235,7 @@ std::string to_svg(const LineChart& chart) {
   if (at_the_end) {
     double widest = 0;
     for (const Series& s : chart.series) widest = std::max(widest, svg::text_width(s.label, small_text));
-    if (widest > 0) layout.right_margin = lead + 3 + widest;
+    if (widest > 0) layout.right_margin = lead + 2 + widest;
   } else {
     for (const Series& s : chart.series) layout.legend.push_back(s.label);
   }

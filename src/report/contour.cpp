@@ -46,7 +46,8 @@ Nodes nodes_of(const Grid& grid) {
           {grid.values.begin(), grid.values.end()}};
 }
 
-// The same grid inside a border of cells of no width whose outer nodes are below every level: there every contour closes.
+// The same grid inside a border of cells of no width whose outer nodes are below every level: there every contour
+// closes.
 Nodes nodes_with_border(const Grid& grid) {
   Nodes inner = nodes_of(grid);
   const std::size_t columns = grid.columns + 2;
@@ -63,8 +64,8 @@ Nodes nodes_with_border(const Grid& grid) {
   return out;
 }
 
-// Every contour crosses edges of the grid, and enters a cell through one edge and leaves it through another. So a contour is a chain of
-// edges, and each edge has at most two neighbours in it, one in each of its cells.
+// Every contour crosses edges of the grid, and enters a cell through one edge and leaves it through another. So a
+// contour is a chain of edges, and each edge has at most two neighbours in it, one in each of its cells.
 class Tracer {
  public:
   Tracer(const Nodes& nodes, double level)

@@ -32,7 +32,8 @@ void require_valid(const DensityPlot& plot) {
     fail(fmt::format("{} x and {} y of samples", plot.point_x.size(), plot.point_y.size()));
 }
 
-// Keeps the vertices that matter at a tenth of a unit (Douglas and Peucker), so that the size of the file does not grow with the grid.
+// Keeps the vertices that matter at a tenth of a unit (Douglas and Peucker), so that the size of the file does not grow
+// with the grid.
 void simplify(const std::vector<Vertex>& v, std::size_t from, std::size_t to, std::vector<bool>& keep) {
   constexpr double tolerance = 0.1;
   if (to <= from + 1) return;
@@ -148,16 +149,16 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
   return out;
 }
 
-std::string note_of(const DensityPlot& plot, const Points& points) {
-  std::string note;
-  if (!plot.density.empty()) note = "Contours hold 10, 30, 50, 70, 90, 99 % of the mass.";
+std::vector<std::string> notes_of(const DensityPlot& plot, const Points& points) {
+  std::vector<std::string> notes;
+  if (!plot.density.empty()) notes.push_back("Contours hold 10, 30, 50, 70, 90, 99 % of the mass.");
   const std::size_t count = plot.point_x.size();
-  if (count == 0) return note;
-  if (!note.empty()) note += ' ';
-  note += count == 1 ? "1 sample" : fmt::format("{} samples", count);
-  if (points.inside.size() > most_points) note += fmt::format(", {} drawn", most_points);
-  if (points.outside > 0) note += fmt::format(", {} outside", points.outside);
-  return note + '.';
+  if (count == 0) return notes;
+  std::string samples = count == 1 ? "1 sample" : fmt::format("{} samples", count);
+  if (points.inside.size() > most_points) samples += fmt::format(", {} drawn", most_points);
+  if (points.outside > 0) samples += fmt::format(", {} outside", points.outside);
+  notes.push_back(samples + '.');
+  return notes;
 }
 
 }  // namespace
@@ -165,7 +166,9 @@ std::string note_of(const DensityPlot& plot, const Points& points) {
 std::string to_svg(const DensityPlot& plot) {
   require_valid(plot);
   const Points points = points_of(plot);
-  std::string description = note_of(plot, points);
+  const std::vector<std::string> notes = notes_of(plot, points);
+  std::string description = "Contours of a density and samples.";
+  for (const std::string& note : notes) description += ' ' + note;
   for (const Marker& marker : plot.markers)
     if (std::isfinite(marker.x) && std::isfinite(marker.y))
       description += fmt::format(" {} at ({}, {}).", marker.label, svg::number(marker.x), svg::number(marker.y));
@@ -178,7 +181,7 @@ std::string to_svg(const DensityPlot& plot) {
                                             .equal_scale = true,
                                             .plot_height = 420,
                                             .right_margin = 12,
-                                            .note = note_of(plot, points)});
+                                            .notes = notes});
   return frame.head + draw_contours(plot, frame) + draw_points(plot, points, frame) + draw_markers(plot, frame) +
          "</svg>\n";
 }

@@ -78,7 +78,7 @@ std::string to_svg(const HistogramPlot& plot) {
                                             .x = {plot.x_min, plot.x_max},
                                             .y = {std::min(y.low, 0.0), top},
                                             .legend = legend,
-                                            .note = note});
+                                            .notes = {note}});
   svg::Path bars;
   for (std::size_t i = 0; i < bins; ++i) {
     if (heights[i] == 0) continue;

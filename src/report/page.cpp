@@ -55,7 +55,7 @@ footer{margin-top:3.25rem;padding-top:1.25rem;border-top:1px solid var(--rule);c
 #readout .s3{--c:var(--series-3)}#readout .s4{--c:var(--series-4)}#readout .s5{--c:var(--series-5)}
 .figure .cross{stroke:var(--axis);stroke-width:1}
 .figure .spot{fill:var(--c);stroke:var(--paper);stroke-width:1.2}
-@media (max-width:46rem){.sheet{padding:2.25rem .75rem 3rem}.figures{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
+@media screen and (max-width:46rem){.sheet{padding:2.25rem .75rem 3rem}.figures{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
 @media print{@page{margin:16mm}body{font-size:10pt}.sheet{padding:0;max-width:none}#theme,#readout{display:none}figure,table,.facts>div{break-inside:avoid}h2{break-after:avoid}pre{max-height:none;white-space:pre-wrap;border:1px solid var(--rule)}.figures{gap:1.5rem}section{margin-top:1.5rem;padding-top:1rem}}
 )css";
 
@@ -91,9 +91,11 @@ function points(path){
   });
   return all;
 }
+// As many digits as a tenth of a unit in the picture is worth.
 function show(v,span){
-  var digits=Math.max(0,Math.min(12,2-Math.floor(Math.log10(span))));
-  return Math.abs(v)>=1e6||span<1e-4?v.toPrecision(3).replace("-","\u2212"):v.toFixed(digits).replace("-","\u2212");
+  var order=Math.floor(Math.log10(span))-2,unit=Math.pow(10,order);
+  var text=order>5||order<-6?v.toPrecision(3):(Math.round(v/unit)*unit).toFixed(Math.max(0,-order));
+  return text.replace(/-/g,"\u2212");
 }
 function element(parent,name,attributes){
   var e=document.createElementNS("http://www.w3.org/2000/svg",name);

@@ -84,19 +84,24 @@ struct LegendPlace {
 
 constexpr double swatch_width = 22;
 
+// In one row if that is enough, in columns otherwise.
 std::vector<LegendPlace> place_legend(const std::vector<std::string>& legend) {
+  constexpr double space = 16;
   std::vector<LegendPlace> places;
-  double x = 0, row = 0;
+  double x = 0, widest = 0;
   for (std::size_t k = 0; k < legend.size(); ++k) {
     if (legend[k].empty()) continue;
     const std::string label = shorten(legend[k], figure_width - swatch_width - 6, small_text);
-    const double width = swatch_width + 6 + text_width(label, small_text);
-    if (x > 0 && x + width > figure_width) {
-      x = 0;
-      row += 1;
-    }
-    places.push_back({k, x, row, label});
-    x += width + 14;
+    const double width = swatch_width + 6 + text_width(label, small_text) + space;
+    places.push_back({k, x, 0, label});
+    x += width;
+    widest = std::max(widest, width);
+  }
+  if (x - space <= figure_width) return places;
+  const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((figure_width + space) / widest)));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i].x = figure_width / static_cast<double>(columns) * static_cast<double>(i % columns);
+    places[i].row = static_cast<double>(i / columns);
   }
   return places;
 }
@@ -257,7 +262,11 @@ void Path::add(double x, double y) {
   } else if (next_x == x_ && next_y == y_) {
     return;
   } else {
-    data_ += points_in_piece_ == 1 ? 'l' : ' ';
+    // A minus separates as well as a space.
+    if (points_in_piece_ == 1)
+      data_ += 'l';
+    else if (next_x >= x_)
+      data_ += ' ';
     data_ += from_tenths(next_x - x_);
     if (next_y >= y_) data_ += ' ';
     data_ += from_tenths(next_y - y_);
@@ -331,7 +340,7 @@ Frame make_frame(const Layout& layout) {
   const std::vector<LegendPlace> legend = place_legend(layout.legend);
   const double title_height = title.empty() ? 0 : 19 * static_cast<double>(title.size()) + 3;
   const double legend_height = legend.empty() ? 0 : 18 * (legend.back().row + 1) + 4;
-  const double top = title_height + legend_height + (layout.y_label.empty() ? 9 : 26);
+  const double top = title_height + legend_height + (layout.y_label.empty() ? 9 : 28);
 
   double height = layout.plot_height;
   const auto label_margin = [&](const std::vector<Tick>& labels) {
@@ -357,7 +366,9 @@ Frame make_frame(const Layout& layout) {
   frame.y = {layout.y, layout.log_y, top + height, top};
   const double bottom = top + height;
   const double x_label_line = bottom + 18 + (layout.x_label.empty() ? 0 : line_height);
-  const std::vector<std::string> note = wrap(layout.note, figure_width - left, small_text, 2);
+  std::vector<std::string> note;
+  for (const std::string& text : layout.notes)
+    for (std::string& line : wrap(text, figure_width - left, small_text, 2)) note.push_back(std::move(line));
   const double note_height = note.empty() ? 0 : 3 + line_height * static_cast<double>(note.size());
   const double total_height = std::ceil(x_label_line + note_height + 6);
 
@@ -380,22 +391,27 @@ Frame make_frame(const Layout& layout) {
                        coordinate(place.x + swatch_width + 6), coordinate(line), escape(place.label));
   }
   if (!layout.y_label.empty())
-    out += fmt::format("<text class=\"label\" x=\"0\" y=\"{}\">{}</text>\n", coordinate(top - 12),
+    out += fmt::format("<text class=\"label\" x=\"0\" y=\"{}\">{}</text>\n", coordinate(top - 14),
                        escape(shorten(layout.y_label, figure_width, small_text)));
 
-  Path grid;
+  Path grid, axis;
   std::string labels;
   for (const Tick& tick : y_ticks) {
     const double place = frame.y(tick.value);
-    grid.add(left, place);
-    grid.add(left + width, place);
-    grid.gap();
+    Path& path = layout.equal_scale ? axis : grid;
+    path.add(layout.equal_scale ? left - 4 : left, place);
+    path.add(layout.equal_scale ? left : left + width, place);
+    path.gap();
     labels += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>\n",
                           coordinate(left - 7), coordinate(place + 4.4), escape(tick.label));
   }
-  Path axis;
   axis.add(left, bottom);
   axis.add(left + width, bottom);
+  if (layout.equal_scale) {
+    axis.add(left + width, top);
+    axis.add(left, top);
+    axis.close();
+  }
   axis.gap();
   for (const Tick& tick : ticks_below(frame.x)) {
     const double place = frame.x(tick.value);

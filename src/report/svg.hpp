@@ -1,6 +1,8 @@
-// The pieces that figures are drawn with: text of known width, paths, axes, and the frame with title and labels around a plot.
+// The pieces that figures are drawn with: text of known width, paths, axes, and the frame with title and labels around
+// a plot.
 //
-// All figures are 480 units wide. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units and more stays legible.
+// All figures are 480 units wide. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units
+// and more stays legible.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,8 @@ std::string shorten(std::string_view text, double width, double size);
 // A coordinate with one decimal: a tenth of a unit is below what a screen shows. The value must be finite.
 std::string coordinate(double value);
 
-// The data of a <path> through the points. Steps are relative to save space, but between rounded points, so that errors do not add up.
+// The data of a <path> through the points. Steps are relative to save space, but between rounded points, so that errors
+// do not add up.
 class Path {
  public:
   void add(double x, double y);
@@ -85,11 +88,11 @@ struct Layout {
   Range y;
   bool log_x = false;
   bool log_y = false;
-  bool equal_scale = false;              // one unit of x is as long as one of y
+  bool equal_scale = false;              // a plane: one unit of x is as long as one of y, and a box instead of a grid
   double plot_height = 212;              // with an equal scale: the greatest height
   double right_margin = 16;              //
   std::vector<std::string> legend = {};  // one entry for each curve, empty ones left out
-  std::string note = {};                 // a line under the plot
+  std::vector<std::string> notes = {};   // lines under the plot
 };
 
 struct Frame {

@@ -59,8 +59,8 @@ std::string log_label(int mantissa, int exponent, bool plain) {
 std::vector<Tick> linear_ticks(double low, double high, std::size_t most) {
   if (!(low < high) || !std::isfinite(high - low) || most == 0) return {};
   // A spacing below this gives too many ticks, so that the search goes up from it and ends within a decade or two.
-  for (int exponent = static_cast<int>(std::floor(std::log10((high - low) / static_cast<double>(most + 1)))) - 1;;
-       ++exponent) {
+  const double start = std::floor(std::log10(high - low) - std::log10(static_cast<double>(most + 1))) - 1;
+  for (int exponent = static_cast<int>(start);; ++exponent) {
     for (const int mantissa : nice_mantissas) {
       const double spacing = scaled(mantissa, exponent);
       if (spacing == 0) continue;

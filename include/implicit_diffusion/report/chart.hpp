@@ -1,11 +1,12 @@
 // Curves over a common axis, as SVG.
 //
-// A curve is drawn at the resolution of the picture: of the points that fall into one of 300 columns only the lowest and the highest are
-// kept, so that a spike of a single step is still there and a million steps cost no more than six hundred points. Up to twelve curves
-// are told apart by colour and dash; they are named at their right end where there is room, in a legend otherwise.
+// A curve is drawn at the resolution of the picture: of the points that fall into one of 300 columns only the lowest
+// and the highest are kept, so that a spike of a single step is still there and a million steps cost no more than six
+// hundred points. Up to twelve curves are told apart by colour and dash; they are named at their right end where there
+// is room, in a legend otherwise.
 //
-// What cannot be drawn leaves a gap: values that are not finite (an empty field of a metrics file is NaN), beyond 1e300, or not positive
-// on a logarithmic axis. A value with gaps on both sides is a dot.
+// What cannot be drawn leaves a gap: values that are not finite (an empty field of a metrics file is NaN), beyond
+// 1e300, or not positive on a logarithmic axis. A value with gaps on both sides is a dot.
 //
 // The SVG carries classes and no colours; see theme.hpp.
 #pragma once

@@ -1,8 +1,8 @@
 // A density in the plane with samples over it, as SVG.
 //
-// Contours enclose the smallest regions that hold 10, 30, 50, 70, 90 and 99 % of the mass in the window, the regions are shaded, and the samples
-// are translucent dots. Both axes have the same scale. At most 2000 samples are drawn, evenly spaced in the given order; those outside
-// the window are counted under the plot instead.
+// Contours enclose the smallest regions that hold 10, 30, 50, 70, 90 and 99 % of the mass in the window, the regions
+// are shaded, and the samples are translucent dots. Both axes have the same scale. At most 2000 samples are drawn,
+// evenly spaced in the given order; those outside the window are counted under the plot instead.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ struct DensityPlot {
   std::string y_label = {};
 };
 
-// Throws a usage Error unless the window is finite and not empty, the density has rows * columns values (two of each at least, or none at
-// all), and there are as many x as y.
+// Throws a usage Error unless the window is finite and not empty, the density has rows * columns values (two of each at
+// least, or none at all), and there are as many x as y.
 std::string to_svg(const DensityPlot& plot);
 
 }  // namespace implicit_diffusion::report

@@ -1,7 +1,8 @@
 // Samples of a law on the line against its density, as SVG.
 //
-// Bars are normalised by the number of all finite samples, also of those outside the window, so that bars and densities are on one scale:
-// where the law is right, the curve runs through the tops of the bars. How many samples are outside is written under the plot.
+// Bars are normalised by the number of all finite samples, also of those outside the window, so that bars and densities
+// are on one scale: where the law is right, the curve runs through the tops of the bars. How many samples are outside
+// is written under the plot.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // A report as one HTML file.
 //
-// The file is complete in itself: no network (it forbids itself any by its content security policy), no fonts to fetch. It is light or dark as
-// the reader's system is, prints in black on white, and reads on a telephone. A short script adds what paper cannot have, the
-// values under the pointer and a switch for the theme; without it nothing is missing.
+// The file is complete in itself: no network (it forbids itself any by its content security policy), no fonts to fetch.
+// It is light or dark as the reader's system is, prints in black on white, and reads on a telephone. A short script
+// adds what paper cannot have, the values under the pointer and a switch for the theme; without it nothing is missing.
 //
 // Every string is plain text and is escaped, except Figure::svg, which is what to_svg returned.
 #pragma once

@@ -1,9 +1,9 @@
 // The look that all figures share.
 //
-// Figures carry classes, not colours: the style sheet gives each class its colour through custom properties (--ink, --paper, --series-0, ...),
-// so that a figure on a page follows the page into the dark and onto paper. Six colours, each with at least 3:1 contrast to the
-// background, stay apart with any common colour vision deficiency (Oklab distance 0.11 or more for simulated protan-, deuter- and
-// tritanopia); every further six curves change the dash.
+// Figures carry classes, not colours: the style sheet gives each class its colour through custom properties (--ink,
+// --paper, --series-0, ...), so that a figure on a page follows the page into the dark and onto paper. Six colours,
+// each with at least 3:1 contrast to the background, stay apart with any common colour vision deficiency (Oklab
+// distance 0.11 or more for simulated protan-, deuter- and tritanopia); every further six curves change the dash.
 #pragma once
 
 #include <string>
