@@ -55,8 +55,8 @@ class MixtureSampler {
   Noise noise_;
 };
 
-// KL(reference || model) by Gauss-Hermite quadrature, `nodes` per axis and component of the reference. Exact to about 1e-6 for mixtures of
-// comparable widths; the cost grows as nodes^d, so it is offered for d <= 3 only.
+// KL(reference || model) by Gauss-Hermite quadrature, `nodes` per axis and component of the reference. For wells of comparable widths, four of
+// them apart, 24 nodes are exact to 4e-5, 48 to 3e-7 and 64 to 3e-8; the cost grows as nodes^d, so it is offered for d <= 3 only.
 class MixtureDivergence {
  public:
   static constexpr std::size_t largest_dimension = 3;

@@ -34,14 +34,14 @@
 
 namespace implicit_diffusion {
 
+// Whether P can be copied is asked last: of a type that holds a Potential it would be asked on the way to its own answer.
 template <class P>
-concept PointPotential = std::copy_constructible<P> &&
-                         requires(P& v, const P& c, std::span<const double> theta, const float* x, float* gradient) {
-                           { c.dimension() } -> std::convertible_to<std::size_t>;
-                           { c.parameters() } -> std::convertible_to<std::size_t>;
-                           v.prepare(theta);
-                           { c.evaluate(x, gradient, gradient) } -> std::convertible_to<float>;
-                         };
+concept PointPotential = requires(P& v, const P& c, std::span<const double> theta, const float* x, float* gradient) {
+  { c.dimension() } -> std::convertible_to<std::size_t>;
+  { c.parameters() } -> std::convertible_to<std::size_t>;
+  v.prepare(theta);
+  { c.evaluate(x, gradient, gradient) } -> std::convertible_to<float>;
+} && std::copy_constructible<P>;
 
 // True for a potential or reward that accepts every number type of the library.
 template <class T>

@@ -18,16 +18,16 @@
 
 namespace implicit_diffusion {
 
+// Whether R can be copied is asked last: of a type that holds a Reward it would be asked on the way to its own answer.
 template <class R, class Real>
-concept PointReward = std::copy_constructible<R> && requires(const R& r, const Real* x) {
+concept PointReward = requires(const R& r, const Real* x) {
   { r(x) } -> std::convertible_to<Real>;
-};
+} && std::copy_constructible<R>;
 
 template <class Real>
 class Reward {
  public:
   template <PointReward<Real> R>
-    requires(!std::same_as<R, Reward>)
   Reward(R reward) : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
 
   // R(x_i).

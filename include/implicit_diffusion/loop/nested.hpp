@@ -22,7 +22,7 @@ struct NestedOptions {
 };
 
 template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          StartOf<Population> Start, class Observer = decltype(ignore)>
+          StartOf<Population> Start, class Observer = const decltype(ignore)&>
 Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt>& s, const NestedOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
   std::vector<double> gradient(s.theta.size()), next;

@@ -46,7 +46,7 @@ void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt>& s, con
 }
 
 template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          StartOf<Population> Start, class Observer = decltype(ignore)>
+          StartOf<Population> Start, class Observer = const decltype(ignore)&>
 Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt>& s, const QueueOptions& options,
                    Observer&& observe = ignore, std::stop_token stop = {}) {
   const auto last = static_cast<std::size_t>(options.slots);

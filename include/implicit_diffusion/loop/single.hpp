@@ -21,7 +21,7 @@ struct SingleOptions {
 };
 
 template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          class Observer = decltype(ignore)>
+          class Observer = const decltype(ignore)&>
 Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt>& s, const SingleOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
   std::vector<double> gradient(s.theta.size()), next;
