@@ -39,11 +39,11 @@ struct HexagonAnswers {
   std::vector<double> smooth_slope_at_first{.120981544512, .207505139843};
 
   // E R_hard under N(c_i, I), c_i the corners.
-  std::vector<double> hard_by_well{.1886280527962, .2982960077064,  .004476878770976,
+  std::vector<double> hard_by_well{.1886280527962, .2982960077064, .004476878770976,
                                    3.075874902e-6, 4.088310876e-4, .02724055921388};
 
-  // Gradients from the five points at the start: of -E R_hard with the normaliser n; of KL(reference || pi) with the three references;
-  // of 1.3 times the one plus 0.7 times the other.
+  // Gradients from the five points at the start: of -E R_hard with the normaliser n; of KL(reference || pi) with the
+  // three references; of 1.3 times the one plus 0.7 times the other.
   std::vector<double> reward_gradient{-1.082701750268e-3, -4.891829239953e-2, 3.905679807254e-2,
                                       4.234060266432e-5,  8.746870181016e-4,  1.002716845649e-2};
   std::vector<double> reference_gradient{-.083143631554, .301762006039,  -.192457528052,
@@ -51,8 +51,8 @@ struct HexagonAnswers {
   std::vector<double> combined_gradient{-.059608054363, .147639624108, -.083946432142,
                                         -.013770927185, -.05633513306, .066020922643};
 
-  // Exactly, under pi*(theta): E R_hard and its negative gradient at the start; KL(pi*(start) || pi*(elsewhere)) and the reverse, with
-  // gradients at elsewhere.
+  // Exactly, under pi*(theta): E R_hard and its negative gradient at the start; KL(pi*(start) || pi*(elsewhere)) and
+  // the reverse, with gradients at elsewhere.
   double expected_reward = .072532884332;
   std::vector<double> exact_reward_gradient{-.031638815515, -.013728318679, .018546951033,
                                             .004410429433,  .019655595017,  .002754158711};

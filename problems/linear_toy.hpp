@@ -1,9 +1,11 @@
-// The smallest problem on which every loop can be followed by hand: the population is a single number, nothing is random.
+// The smallest problem on which every loop can be followed by hand: the population is a single number, nothing is
+// random.
 //
 //     Sigma_m(p, theta) = p / 2 + 0.3 theta + m / 10        Gamma(p, theta) = p + theta / 10
 //     p_0 = 1        theta_0 = 2        eta = 0.2
 //
-// The answers are theta_1, theta_2, ... of each algorithm, from an implementation of their index form that shares no code with ours.
+// The answers are theta_1, theta_2, ... of each algorithm, from an implementation of their index form that shares no
+// code with ours.
 #pragma once
 
 #include "implicit_diffusion/random/noise.hpp"

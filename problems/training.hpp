@@ -1,4 +1,5 @@
-// The two energy-based models that are trained from samples: seven wells whose weights are sought, and two Gaussians with everything free.
+// The two energy-based models that are trained from samples: seven wells whose weights are sought, and two Gaussians
+// with everything free.
 #pragma once
 
 #include "implicit_diffusion/langevin/mixture.hpp"
@@ -15,13 +16,13 @@ struct SevenWells {
   SoftmaxWells wells{hexagon_with_centre(), 2.0};
   std::vector<double> start{-7, -7, -7, -7, -7, -7, 11};
   std::vector<double> target{1.5, 0, 1.5, 0, 1.5, 0, 0};
-  double start_divergence = 5.95588;  // KL(pi*(target) || pi*(start)), to its last digit
+  double start_divergence = 5.955895163;  // KL(pi*(target) || pi*(start))
 };
 
 struct TwoGaussians {
   Mixture mixture;
   std::vector<double> start, target;
-  double start_divergence = 8.40533435;
+  double start_divergence = 8.405334373;
 
   explicit TwoGaussians(MixtureOptions options = {}) : mixture(2, 2, options) {
     const double a = 2 * std::sqrt(3.0);

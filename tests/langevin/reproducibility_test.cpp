@@ -1,0 +1,97 @@
+// The same seed gives the same bits: for any number of threads, and for a sample whatever the size of its population.
+#include "implicit_diffusion/langevin/baselines.hpp"
+#include "implicit_diffusion/langevin/estimator.hpp"
+#include "implicit_diffusion/langevin/sampler.hpp"
+#include "implicit_diffusion/loop/single.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
+#include "implicit_diffusion/parallel.hpp"
+#include "problems/hexagon_reward.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+namespace implicit_diffusion {
+namespace {
+
+using problems::hard_reward;
+using problems::hexagon_elsewhere;
+using problems::hexagon_start;
+using problems::hexagon_wells;
+using problems::smooth_reward;
+
+// 79 blocks, the last one not full: four threads get a share of at least 16.
+constexpr std::size_t n = 20'000;
+static_assert(n / block_size / blocks_per_thread >= 4);
+
+template <class Real>
+State<Population<Real>, GradientDescent> start(std::size_t size, std::uint64_t seed) {
+  State<Population<Real>, GradientDescent> s{0, hexagon_start(), Population<Real>(size, 2), {}};
+  StandardNormalStart<Real>{Noise{seed}}.draw(s.population, 0);
+  return s;
+}
+
+// Twenty steps of the single loop with every kind of term.
+template <class Real>
+auto run(Workers* workers, std::uint64_t seed = 81) {
+  auto s = start<Real>(n, seed);
+  Potential<Real> wells = hexagon_wells(), base = hexagon_wells();
+  base.prepare(hexagon_elsewhere());
+  typename GradientEstimator<Real>::Terms terms;
+  terms.push_back(std::make_unique<RewardTerm<Real>>(hard_reward(), 1.3));
+  terms.push_back(std::make_unique<ReferenceTerm<Real>>(
+      std::make_unique<MixtureReference<Real>>(hexagon_wells().law(hexagon_elsewhere()), n, Noise{seed}), 0.7));
+  terms.push_back(std::make_unique<BaseTerm<Real>>(base, 0.2));
+  GradientEstimator<Real> gradient(wells, std::move(terms), workers);
+  Langevin<Real> sampler(wells, {.step_size = {0.2}, .noise = Noise{seed}, .workers = workers});
+  single_loop(sampler, gradient, s, {.steps = 20});
+  return s;
+}
+
+template <class Real>
+void expect_the_same_bits_for_any_threads() {
+  const auto alone = run<Real>(nullptr);
+  for (const std::size_t threads : {1, 2, 3, 4}) {
+    Workers workers(threads);
+    const auto together = run<Real>(&workers);
+    EXPECT_EQ(together.theta, alone.theta) << threads << " threads";
+    EXPECT_EQ(together.population, alone.population) << threads << " threads";
+  }
+  EXPECT_NE(run<Real>(nullptr, 82).theta, alone.theta) << "the seed does not matter";
+}
+TEST(SameBits, ForAnyNumberOfThreads) { expect_the_same_bits_for_any_threads<float>(); }
+TEST(SameBits, ForAnyNumberOfThreadsInDouble) { expect_the_same_bits_for_any_threads<double>(); }
+
+TEST(SameBits, ForAnyNumberOfThreadsWhenUnrolling) {
+  const auto unroll = [](Workers* workers) {
+    auto s = start<float>(n, 83);
+    Unrolled<float> unrolled(hexagon_wells(), smooth_reward(),
+                             {.step_size = {0.2}, .noise = Noise{83}, .workers = workers});
+    single_loop(unrolled, unrolled, s, {.steps = 10, .order = Order::authors});
+    return s;
+  };
+  Workers workers(3);
+  const auto alone = unroll(nullptr), together = unroll(&workers);
+  EXPECT_EQ(together.theta, alone.theta);
+  EXPECT_EQ(together.population, alone.population);
+}
+
+// At a fixed theta a sample's path is its own: it does not depend on how many others there are.
+TEST(SameBits, OfASampleForAnySizeOfThePopulation) {
+  const auto sample = [](std::size_t size) {
+    auto s = start<float>(size, 84);
+    Langevin<float> sampler(hexagon_wells(), {.step_size = {0.2}, .noise = Noise{84}});
+    for (std::int64_t k = 0; k < 20; ++k) sampler.advance(s.population, hexagon_start(), {.round = k});
+    return s.population;
+  };
+  const Population<float> all = sample(n);
+  for (const std::size_t few : {1, 17, 1000}) {
+    const Population<float> x = sample(few);
+    for (std::size_t j = 0; j < 2; ++j)
+      for (std::size_t i = 0; i < few; ++i) ASSERT_EQ(x(i, j), all(i, j)) << few << ", sample " << i;
+  }
+}
+
+}  // namespace
+}  // namespace implicit_diffusion
