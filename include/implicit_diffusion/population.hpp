@@ -71,6 +71,22 @@ class Population {
   std::vector<Real> values_;
 };
 
+// Numbers for each sample of a block, by coordinate: coordinate j of sample i is data()[j * block_size + i]. On the stack where they are few.
+template <class Real>
+class BlockArray {
+ public:
+  explicit BlockArray(std::size_t coordinates = 1) {
+    if (coordinates > few) large_.resize(coordinates * block_size);
+  }
+  Real* data() { return large_.empty() ? small_ : large_.data(); }
+  Real& operator[](std::size_t i) { return data()[i]; }
+
+ private:
+  static constexpr std::size_t few = 4;
+  alignas(64) Real small_[few * block_size];
+  std::vector<Real> large_;
+};
+
 struct SampleCoordinate {
   std::size_t sample;
   std::size_t coordinate;

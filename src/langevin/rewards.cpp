@@ -13,6 +13,7 @@ ScaledBump::ScaledBump(std::vector<double> centre, double width, double denomina
     : centre_(std::move(centre)), width_(width), denominator_(denominator) {
   require_positive("reward.width", width);
   require_positive("reward.denominator", denominator);
+  factor_.assign({-std::numbers::log2e * exp2_unit / width, 1 / denominator});
 }
 
 // With X ~ N(m, S) and t = width / 2, N(m, S) exp(-|x - c|^2 / (2 t)) is an unnormalised Gaussian of covariance T = (S^-1 + I/t)^-1 and mean

@@ -5,9 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace implicit_diffusion {
 namespace {
+
+// From natural logarithms to the units of exp2_fixed().
+constexpr double logarithm_unit = std::numbers::log2e * exp2_unit;
 
 double log_sum_exp(std::span<const double> t) {
   const double top = *std::max_element(t.begin(), t.end());
@@ -41,9 +47,8 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
   require_positive("potential.width", q);
   std::vector<double> slope;
   for (const auto& c : centres_)
-    for (const double v : c) slope.push_back(2.0 / q * v);
+    for (const double v : c) slope.push_back(2.0 / q * v * logarithm_unit);
   slope_.assign(slope);
-  scale_.assign({2.0 / q, 1.0 / q});
   set_log_weights(std::vector<double>(size_));
 }
 
@@ -51,8 +56,22 @@ void EqualWells::set_log_weights(std::span<const double> log_weights) {
   offset_.assign(tabulate(size_, [&](std::size_t i) {
     double square = 0;
     for (const double v : centres_[i]) square += v * v;
-    return log_weights[i] - square / q_;
+    return (log_weights[i] - square / q_) * logarithm_unit;
   }));
+
+  // Within the radius every term is below 2^120 and some term above 2^-100, so that the sum is a normal number and terms that are cut off at
+  // 2^-126 do not count in single precision. |a_i . x| <= |a_i|_1 |x|_max.
+  double below = std::numeric_limits<double>::infinity(), above = -1;
+  for (std::size_t i = 0; i < size_; ++i) {
+    double slope = 0;
+    for (std::size_t j = 0; j < dimension_; ++j) slope += std::abs(slope_.exact()[i * dimension_ + j]) / exp2_unit;
+    const double offset = offset_.exact()[i] / exp2_unit;
+    const auto limit = [slope](double room) { return room < 0 ? -1.0 : slope == 0 ? std::numeric_limits<double>::max() : room / slope; };
+    below = std::min(below, limit(120 - offset));
+    above = std::max(above, limit(offset + 100));
+  }
+  const double radius = std::min({below, above, 1e30});
+  scale_.assign({2.0 / q_, 1.0 / q_, radius, 1 / logarithm_unit});
 }
 
 GaussianMixture EqualWells::law(std::span<const double> weights) const {

@@ -44,7 +44,7 @@ class Unrolled {
     const std::size_t p = gradient.size();
     sums_.assign(x.blocks() * p, 0.0);
     for_each_block(options_.workers, x, [&](std::size_t b) {
-      detail::Scratch<Real, 4 * block_size> slope(x.dimension() * block_size);
+      BlockArray<Real> slope(x.dimension());
       reward_.gradient(x.block(b), slope.data());
       potential_.add_weighted_mixed(std::as_const(before_).block(b), slope.data(), sums_.data() + b * p);
     });
@@ -83,22 +83,20 @@ class GuidedModel final : public Potential<Real>::Model {
   std::size_t parameters() const override { return potential_.parameters(); }
   void prepare(std::span<const double> theta) override { potential_.prepare(theta); }
 
-  void values(Block<const Real> x, Real* out) const override {
-    std::array<Real, block_size> bonus;
-    potential_.values(x, out);
-    reward_.values(x, bonus.data());
-    for (std::size_t i = 0; i < x.size; ++i) out[i] -= lambda_ * bonus[i];
-  }
-  void gradient(Block<const Real> x, Real* out) const override {
-    Scratch<Real, 4 * block_size> slope(x.dimension * block_size);
-    potential_.gradient(x, out);
-    reward_.gradient(x, slope.data());
+  // What the potential gives by itself, then the reward's part: sums over theta are the potential's alone.
+  void pass(const Block<Real>& x, const Pass<Real>& r) const override {
+    BlockArray<Real> slope(x.dimension), bonus;
+    if (r.noise || r.gradient) reward_.gradient(x, slope.data());
+    if (r.values || r.value_share != 0) reward_.values(x, bonus.data());
+    if (r.value_share != 0) throw Error(ErrorKind::usage, "method", "a guided potential has no covariance with itself");
+    potential_.pass(x, r);
     for (std::size_t j = 0; j < x.dimension; ++j)
-      for (std::size_t i = 0; i < x.size; ++i) out[j * block_size + i] -= lambda_ * slope[j * block_size + i];
-  }
-  // The reward does not depend on theta.
-  void add_weighted_gradient(Block<const Real> x, const Real* w, double* sums) const override {
-    potential_.add_weighted_gradient(x, w, sums);
+      for (std::size_t i = 0; i < x.size; ++i) {
+        if (r.noise) x(i, j) += r.step * lambda_ * slope[j * block_size + i];
+        if (r.gradient) r.gradient[j * block_size + i] -= lambda_ * slope[j * block_size + i];
+      }
+    if (r.values)
+      for (std::size_t i = 0; i < x.size; ++i) r.values[i] -= lambda_ * bonus[i];
   }
   void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const override {
     potential_.add_weighted_mixed(x, u, sums);

@@ -4,9 +4,9 @@
 //
 // because d E_pi[f] / dtheta = -Cov_pi[f, grad_theta V]. The objective is a sum of terms, each with its weights:
 //
-//     -lambda E_pi[R]                  w_i = lambda (R_i - mean R) / N                      RewardTerm
-//     beta KL(reference || pi)         w_i = -beta / n, and +beta / m on m references       ReferenceTerm
-//     beta KL(pi || base)              w_i = beta (f_i - mean f) / N,  f = V - V_base        BaseTerm
+//     -lambda E_pi[R]                  w_i = (f_i - mean f) / N,  f = lambda R                   RewardTerm
+//     beta KL(pi || base)              the same,  f = beta (V - V_base)                       BaseTerm
+//     beta KL(reference || pi)         w_i = -beta / n, and +beta / m on m references         ReferenceTerm
 //
 // N = n - 1 makes the covariance unbiased; N = n is the authors' choice.
 #pragma once
@@ -22,59 +22,33 @@ namespace implicit_diffusion {
 
 enum class Normaliser { n, n_minus_1 };
 
-// One term of the objective: what it adds to the weights, and its reference samples.
+// One term of the objective. Its part of the signal f whose covariance with grad_theta V is taken, and its reference samples.
 template <class Real>
 struct Term {
   virtual ~Term() = default;
-  // Adds to the weights of the samples of x. `potential` is prepared at theta.
-  virtual void add_weights(const Population<Real>& x, const Potential<Real>& potential, Workers* workers,
-                           std::span<Real> weights) = 0;
-  // Reference samples of this step and the weight of each; null where there are none.
+  // Adds to the signal of the samples of a block.
+  virtual void add_signal(Block<const Real> /*x*/, Real* /*f*/) const {}
+  // The share of V itself in the signal.
+  virtual double value_share() const { return 0; }
+  // Reference samples of this step, or null, and beta: their mean of grad_theta V counts beta, that of the population -beta.
   virtual const Population<Real>* references(std::int64_t /*step*/) { return nullptr; }
   virtual double reference_weight() const { return 0; }
 };
 
-namespace detail {
-
-// Adds scale (f_i - mean f) / N, with f_i = f(block) given block by block. Sums run over blocks in order.
-template <class Real, class Values>
-void add_covariance_weights(const Population<Real>& x, Workers* workers, double scale, Normaliser normaliser,
-                            std::vector<Real>& f, std::vector<double>& sums, Values&& values, std::span<Real> weights) {
-  const std::size_t n = x.size();
-  f.resize(n);
-  sums.resize(x.blocks());
-  for_each_block(workers, x, [&](std::size_t b) {
-    const Block<const Real> block = x.block(b);
-    values(block, f.data() + block.first);
-    sums[b] = sum_block(f.data() + block.first, block.size);
-  });
-  double mean = 0;
-  for (const double s : sums) mean += s;
-  mean /= static_cast<double>(n);
-  const double factor = scale / static_cast<double>(normaliser == Normaliser::n ? n : n - 1);
-  for (std::size_t i = 0; i < n; ++i) weights[i] += static_cast<Real>(factor * (static_cast<double>(f[i]) - mean));
-}
-
-}  // namespace detail
-
 template <class Real>
 class RewardTerm final : public Term<Real> {
  public:
-  explicit RewardTerm(Reward<Real> reward, double lambda = 1.0, Normaliser normaliser = Normaliser::n_minus_1)
-      : reward_(std::move(reward)), lambda_(lambda), normaliser_(normaliser) {}
+  explicit RewardTerm(Reward<Real> reward, double lambda = 1.0) : reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
 
-  void add_weights(const Population<Real>& x, const Potential<Real>&, Workers* workers, std::span<Real> weights) override {
-    detail::add_covariance_weights(
-        x, workers, lambda_, normaliser_, f_, sums_,
-        [this](Block<const Real> block, Real* out) { reward_.values(block, out); }, weights);
+  void add_signal(Block<const Real> x, Real* f) const override {
+    BlockArray<Real> r;
+    reward_.values(x, r.data());
+    for (std::size_t i = 0; i < x.size; ++i) f[i] += lambda_ * r[i];
   }
 
  private:
   Reward<Real> reward_;
-  double lambda_;
-  Normaliser normaliser_;
-  std::vector<Real> f_;
-  std::vector<double> sums_;
+  Real lambda_;
 };
 
 // KL(pi || base), base ~ exp(-V_base): the reverse divergence, to a law whose potential is known.
@@ -82,28 +56,18 @@ template <class Real>
 class BaseTerm final : public Term<Real> {
  public:
   // `base` is prepared at its own parameter.
-  explicit BaseTerm(Potential<Real> base, double beta = 1.0, Normaliser normaliser = Normaliser::n_minus_1)
-      : base_(std::move(base)), beta_(beta), normaliser_(normaliser) {}
+  explicit BaseTerm(Potential<Real> base, double beta = 1.0) : base_(std::move(base)), beta_(beta) {}
 
-  void add_weights(const Population<Real>& x, const Potential<Real>& potential, Workers* workers,
-                   std::span<Real> weights) override {
-    detail::add_covariance_weights(
-        x, workers, beta_, normaliser_, f_, sums_,
-        [&](Block<const Real> block, Real* out) {
-          std::array<Real, block_size> other;
-          potential.values(block, out);
-          base_.values(block, other.data());
-          for (std::size_t i = 0; i < block.size; ++i) out[i] -= other[i];
-        },
-        weights);
+  void add_signal(Block<const Real> x, Real* f) const override {
+    BlockArray<Real> v;
+    base_.values(x, v.data());
+    for (std::size_t i = 0; i < x.size; ++i) f[i] -= static_cast<Real>(beta_) * v[i];
   }
+  double value_share() const override { return beta_; }
 
  private:
   Potential<Real> base_;
   double beta_;
-  Normaliser normaliser_;
-  std::vector<Real> f_;
-  std::vector<double> sums_;
 };
 
 // Where reference samples come from: the same ones every step, or a fresh batch for each.
@@ -169,10 +133,6 @@ class ReferenceTerm final : public Term<Real> {
   explicit ReferenceTerm(std::unique_ptr<Reference<Real>> reference, double beta = 1.0)
       : reference_(std::move(reference)), beta_(beta) {}
 
-  void add_weights(const Population<Real>& x, const Potential<Real>&, Workers*, std::span<Real> weights) override {
-    const auto share = static_cast<Real>(beta_ / static_cast<double>(x.size()));
-    for (Real& w : weights) w -= share;
-  }
   const Population<Real>* references(std::int64_t step) override { return &reference_->batch(step); }
   double reference_weight() const override { return beta_; }
 
@@ -181,36 +141,64 @@ class ReferenceTerm final : public Term<Real> {
   double beta_;
 };
 
-// The gradient of a sum of terms.
+struct EstimatorOptions {
+  Normaliser normaliser = Normaliser::n_minus_1;
+  Workers* workers = nullptr;  // null: the calling thread alone
+};
+
+// The gradient of a sum of terms. The weights of all samples are known only when the mean of f is; so one pass takes sums, and with
+//
+//     F = sum_i f_i,    S = sum_i grad_theta V(x_i),    S_f = sum_i f_i grad_theta V(x_i)
+//
+// the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over the first block is
+// subtracted, so that nothing cancels in single precision.
 template <class Real>
 class GradientEstimator {
  public:
   using Terms = std::vector<std::unique_ptr<Term<Real>>>;
 
-  GradientEstimator(Potential<Real> potential, Terms terms, Workers* workers = nullptr)
-      : potential_(std::move(potential)), terms_(std::move(terms)), workers_(workers) {}
+  GradientEstimator(Potential<Real> potential, Terms terms, EstimatorOptions options = {})
+      : potential_(std::move(potential)), terms_(std::move(terms)), options_(options) {
+    for (const auto& term : terms_) value_share_ += term->value_share();
+  }
 
   // -lambda E[R] alone, the most common objective.
-  GradientEstimator(Potential<Real> potential, Reward<Real> reward, double lambda = 1.0, Workers* workers = nullptr)
-      : potential_(std::move(potential)), workers_(workers) {
+  GradientEstimator(Potential<Real> potential, Reward<Real> reward, double lambda = 1.0, EstimatorOptions options = {})
+      : potential_(std::move(potential)), options_(options) {
     terms_.push_back(std::make_unique<RewardTerm<Real>>(std::move(reward), lambda));
   }
 
   void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+    estimate_with(x, theta, step, gradient, [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
+  }
+
+  // The same, with each block's pass made by pass(b, request): what a sampler fuses its step with.
+  template <class MakePass>
+  void estimate_with(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient,
+                     MakePass&& make_pass) {
     potential_.prepare(theta);
-    for (double& g : gradient) g = 0;
+    const std::size_t p = gradient.size();
+    const auto n = static_cast<double>(x.size());
+    const Real pilot = mean_signal(x.block(0));
+    sums_.assign(x.blocks() * (1 + 2 * p), 0.0);
+    for_each_block(options_.workers, x, [&](std::size_t b) {
+      BlockArray<Real> f;
+      const Block<const Real> block = x.block(b);
+      for (std::size_t i = 0; i < block.size; ++i) f[i] = -pilot;
+      for (const auto& term : terms_) term->add_signal(block, f.data());
+      make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p), .signal = f.data(), .value_share = static_cast<Real>(value_share_)});
+    });
+    total(x.blocks(), p);
 
-    weights_.assign(x.size(), Real(0));
-    for (const auto& term : terms_) term->add_weights(x, potential_, workers_, weights_);
-    add_weighted_gradient(x, [this](Block<const Real> block) { return weights_.data() + block.first; }, gradient);
-
-    for (const auto& term : terms_) {
-      const Population<Real>* references = term->references(step);
-      if (!references) continue;
-      std::array<Real, block_size> equal;
-      equal.fill(static_cast<Real>(term->reference_weight() / static_cast<double>(references->size())));
-      add_weighted_gradient(*references, [&equal](Block<const Real>) { return equal.data(); }, gradient);
+    double beta = 0;
+    for (const auto& term : terms_) beta += term->reference_weight();
+    const double normaliser = options_.normaliser == Normaliser::n ? n : n - 1;
+    for (std::size_t j = 0; j < p; ++j) {
+      const double mean = sums_[1 + j] / n;
+      gradient[j] = (sums_[1 + p + j] - sums_[0] * mean) / normaliser - beta * mean;
     }
+    for (const auto& term : terms_)
+      if (const Population<Real>* references = term->references(step)) add_references(*references, term->reference_weight(), gradient);
   }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
@@ -218,23 +206,65 @@ class GradientEstimator {
   }
 
  private:
-  template <class Weights>
-  void add_weighted_gradient(const Population<Real>& x, Weights&& weights, std::span<double> gradient) {
+  Real mean_signal(Block<const Real> block) const {
+    BlockArray<Real> f, v;
+    for (std::size_t i = 0; i < block.size; ++i) f[i] = 0;
+    for (const auto& term : terms_) term->add_signal(block, f.data());
+    if (value_share_ != 0) {
+      potential_.values(block, v.data());
+      for (std::size_t i = 0; i < block.size; ++i) f[i] += static_cast<Real>(value_share_) * v[i];
+    }
+    double sum = 0;
+    for (std::size_t i = 0; i < block.size; ++i) sum += static_cast<double>(f[i]);
+    return static_cast<Real>(sum / static_cast<double>(block.size));
+  }
+
+  void add_references(const Population<Real>& y, double beta, std::span<double> gradient) {
     const std::size_t p = gradient.size();
-    sums_.assign(x.blocks() * p, 0.0);
-    for_each_block(workers_, x, [&](std::size_t b) {
-      const Block<const Real> block = x.block(b);
-      potential_.add_weighted_gradient(block, weights(block), sums_.data() + b * p);
-    });
-    for (std::size_t b = 0; b < x.blocks(); ++b)
-      for (std::size_t j = 0; j < p; ++j) gradient[j] += sums_[b * p + j];
+    sums_.assign(y.blocks() * (1 + 2 * p), 0.0);
+    for_each_block(options_.workers, y, [&](std::size_t b) { potential_.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
+    total(y.blocks(), p);
+    for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums_[1 + j] / static_cast<double>(y.size());
+  }
+
+  // Adds the rows of all blocks to the first, in order.
+  void total(std::size_t blocks, std::size_t p) {
+    for (std::size_t b = 1; b < blocks; ++b)
+      for (std::size_t j = 0; j < 1 + 2 * p; ++j) sums_[j] += sums_[b * (1 + 2 * p) + j];
   }
 
   Potential<Real> potential_;
   Terms terms_;
-  Workers* workers_;
-  std::vector<Real> weights_;
-  std::vector<double> sums_;  // a row for each block
+  EstimatorOptions options_;
+  double value_share_ = 0;
+  std::vector<double> sums_;  // a row of 1 + 2p for each block
+};
+
+// Sampler and estimator of one potential. In the paper's order of the single loop both read p_k and theta_k, and one pass over the
+// population does them together.
+template <class Real>
+class LangevinEngine {
+ public:
+  LangevinEngine(const Potential<Real>& potential, typename GradientEstimator<Real>::Terms terms, LangevinOptions options,
+                 Normaliser normaliser = Normaliser::n_minus_1)
+      : sampler_(potential, options), estimator_(potential, std::move(terms), {normaliser, options.workers}) {}
+
+  void advance(Population<Real>& x, std::span<const double> theta, Moment at) { sampler_.advance(x, theta, at); }
+  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+    estimator_.estimate(x, theta, step, gradient);
+  }
+  void advance_and_estimate(Population<Real>& x, std::span<const double> theta, Moment at, std::span<double> gradient) {
+    sampler_.begin(x, theta);
+    estimator_.estimate_with(x, theta, at.round, gradient,
+                             [&](std::size_t b, const Pass<Real>& request) { sampler_.pass(x.block(b), at, request); });
+  }
+
+  bool all_finite() const { return sampler_.all_finite(); }
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const { return estimator_.find_inadmissible(theta); }
+
+ private:
+  Langevin<Real> sampler_;
+  GradientEstimator<Real> estimator_;
 };
 
 // Gamma = 0: for sampling alone.

@@ -18,6 +18,7 @@
 // Step sizes do not carry over from one to the other.
 #pragma once
 
+#include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -58,7 +59,7 @@ class Mixture {
   void prepare(std::span<const double> theta);
 
   template <class Real>
-  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
     std::array<Real, largest_dimension> y;
     Real top = log_term(0, x, y.data());
     for (std::size_t i = 1; i < n_; ++i) top = max(top, log_term(i, x, y.data()));
@@ -102,7 +103,7 @@ class Mixture {
  private:
   // log of the i-th term of the sum at x; writes y = P_i (x - m_i).
   template <class Real>
-  Real log_term(std::size_t i, const Real* x, Real* y) const {
+  [[gnu::always_inline]] Real log_term(std::size_t i, const Real* x, Real* y) const {
     const auto* mean = mean_.of<Real>() + i * d_;
     const auto* precision = precision_.of<Real>() + i * d_ * d_;
     Real form = Real(0);
@@ -115,7 +116,7 @@ class Mixture {
   }
 
   template <class Real>
-  void write_covariance_gradient(std::size_t i, const Real& e, const Real* y, Real* out) const {
+  [[gnu::always_inline]] void write_covariance_gradient(std::size_t i, const Real& e, const Real* y, Real* out) const {
     if (options_.covariance == CovarianceForm::direct) {
       const auto* precision = precision_.of<Real>() + i * d_ * d_;
       const auto kappa = Scalar<Real>(options_.kappa);
@@ -147,5 +148,8 @@ class Mixture {
   Constants precision_;  // P_i, n x d x d
   Constants factor_;     // L_i, n x d x d
 };
+
+template <class Real>
+const PotentialKernels<Real, Mixture>& potential_kernels(const Mixture&);
 
 }  // namespace implicit_diffusion

@@ -22,7 +22,7 @@ class Constants {
 
   // The numbers for kernels over Real.
   template <class Real>
-  const Scalar<Real>* of() const {
+  [[gnu::always_inline]] const Scalar<Real>* of() const {
     if constexpr (std::is_same_v<Scalar<Real>, float>) {
       return float_.data();
     } else {

@@ -5,6 +5,7 @@
 // Langevin with step g is stable for g < 2 / lambda_max(P) and then samples N(theta, (P - g P^2 / 2)^-1), not N(theta, P^-1).
 #pragma once
 
+#include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 
@@ -27,7 +28,7 @@ class Quadratic {
   void prepare(std::span<const double> theta) { centre_.assign({theta.begin(), theta.end()}); }
 
   template <class Real>
-  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
     const auto* precision = precision_.of<Real>();
     const auto* centre = centre_.of<Real>();
     Real value = Real(0);
@@ -49,5 +50,8 @@ class Quadratic {
   Constants precision_;
   Constants centre_;
 };
+
+template <class Real>
+const PotentialKernels<Real, Quadratic>& potential_kernels(const Quadratic&);
 
 }  // namespace implicit_diffusion

@@ -59,24 +59,9 @@ class Reward {
   struct Pointwise final : Model {
     explicit Pointwise(R reward) : r(std::move(reward)) {}
 
-    void values(Block<const Real> x, Real* out) const override {
-      detail::Scratch<Real> point(x.dimension);
-      for (std::size_t i = 0; i < x.size; ++i) {
-        for (std::size_t j = 0; j < x.dimension; ++j) point[j] = x(i, j);
-        out[i] = static_cast<Real>(r(static_cast<const Real*>(point.data())));
-      }
-    }
-
-    // One evaluation for each coordinate.
+    void values(Block<const Real> x, Real* out) const override { reward_kernels<Real>(r).values(r, x, out); }
     void gradient(Block<const Real> x, Real* out) const override {
-      if constexpr (AnyNumber<R>) {
-        detail::Scratch<Dual<Real>> point(x.dimension);
-        for (std::size_t i = 0; i < x.size; ++i)
-          for (std::size_t k = 0; k < x.dimension; ++k) {
-            for (std::size_t j = 0; j < x.dimension; ++j) point[j] = {x(i, j), Real(j == k ? 1 : 0)};
-            out[k * block_size + i] = r(static_cast<const Dual<Real>*>(point.data())).derivative;
-          }
-      }
+      if (has_gradient()) reward_kernels<Real>(r).gradient(r, x, out);
     }
     bool has_gradient() const override { return AnyNumber<R>; }
 

@@ -1,6 +1,7 @@
 // The built-in rewards. All know their expectation under a Gaussian: a closed form unless stated.
 #pragma once
 
+#include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -17,11 +18,12 @@ class ScaledBump {
   ScaledBump(std::vector<double> centre, double width, double denominator);
 
   template <class Real>
-  Real operator()(const Real* x) const {
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
     const auto* c = centre_.of<Real>();
     Real square = Real(0);
     for (std::size_t j = 0; j < centre_.size(); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
-    return exp(square * Scalar<Real>(-1 / width_)) * Scalar<Real>(1 / denominator_);
+    const Real t = square * factor_.of<Real>()[0];
+    return exp2_fixed(max(t, Real(exp2_lowest<Real>))) * factor_.of<Real>()[1];
   }
 
   // E[f(X_1) bump(X)] = mass E[f(Y)], Y ~ N(mean, variance), for X Gaussian.
@@ -32,6 +34,7 @@ class ScaledBump {
 
  private:
   Constants centre_;
+  Constants factor_;  // -1 / width in the units of exp2_fixed(), 1 / denominator
   double width_, denominator_;
 };
 
@@ -43,7 +46,7 @@ class HardReward {
       : bump_(std::move(centre), width, denominator) {}
 
   template <class Real>
-  Real operator()(const Real* x) const {
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
     return select(x[0] >= Real(0), bump_(x), Real(0));
   }
   double expectation(const Gaussian& g) const;
@@ -60,7 +63,7 @@ class SmoothReward {
   SmoothReward(std::vector<double> centre, double width, double denominator, double softness);
 
   template <class Real>
-  Real operator()(const Real* x) const {
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
     return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_(x);
   }
   double expectation(const Gaussian& g) const;
@@ -77,7 +80,7 @@ class BumpReward {
   BumpReward(std::vector<double> centre, double s) : bump_(std::move(centre), 2 * s, 1.0) {}
 
   template <class Real>
-  Real operator()(const Real* x) const {
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
     return bump_(x);
   }
   double expectation(const Gaussian& g) const { return bump_.tilt(g).mass; }
@@ -93,7 +96,7 @@ class QuadraticReward {
   explicit QuadraticReward(std::vector<double> target) : target_(std::move(target)) {}
 
   template <class Real>
-  Real operator()(const Real* x) const {
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
     const auto* t = target_.of<Real>();
     Real square = Real(0);
     for (std::size_t j = 0; j < target_.size(); ++j) square = fma(x[j] - t[j], x[j] - t[j], square);
@@ -104,5 +107,15 @@ class QuadraticReward {
  private:
   Constants target_;
 };
+
+// Their kernels, for the level in use.
+template <class Real>
+const RewardKernels<Real, HardReward>& reward_kernels(const HardReward&);
+template <class Real>
+const RewardKernels<Real, SmoothReward>& reward_kernels(const SmoothReward&);
+template <class Real>
+const RewardKernels<Real, BumpReward>& reward_kernels(const BumpReward&);
+template <class Real>
+const RewardKernels<Real, QuadraticReward>& reward_kernels(const QuadraticReward&);
 
 }  // namespace implicit_diffusion

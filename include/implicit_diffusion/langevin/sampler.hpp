@@ -14,6 +14,7 @@
 #include "implicit_diffusion/parallel.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace implicit_diffusion {
@@ -24,6 +25,19 @@ struct LangevinOptions {
   Workers* workers = nullptr;  // null: the calling thread alone
 };
 
+// Calls task(b) for every block of a population.
+template <class Real, class Task>
+void for_each_block(Workers* workers, const Population<Real>& x, Task&& task) {
+  if (workers) return workers->for_each(x.blocks(), blocks_per_thread, task);
+  for (std::size_t b = 0; b < x.blocks(); ++b) task(b);
+}
+
+// The normals of a block's samples, as Noise::normals lays them out.
+template <class Real>
+void block_noise(const Noise& noise, Stream stream, Moment at, const Block<Real>& block, float* out) {
+  noise.normals(stream, at, block.dimension, block.first / lanes_per_group, (block.size + lanes_per_group - 1) / lanes_per_group, out);
+}
+
 template <class Real>
 class Langevin {
  public:
@@ -31,38 +45,42 @@ class Langevin {
       : potential_(std::move(potential)), options_(options) {}
 
   void advance(Population<Real>& x, std::span<const double> theta, Moment at) {
-    potential_.prepare(theta);
-    const double g = options_.step_size(at.round);
-    const auto step = static_cast<Real>(g);
-    const auto scale = static_cast<Real>(std::sqrt(2.0 * g));
-    const std::size_t d = x.dimension();
-
-    for_each_block(options_.workers, x, [&](std::size_t b) {
-      const Block<Real> block = x.block(b);
-      detail::Scratch<Real, 4 * block_size> slope(d * block_size);
-      detail::Scratch<float, 4 * block_size> z(d * block_size);
-      const std::size_t groups = (block.size + lanes_per_group - 1) / lanes_per_group;
-      potential_.gradient(block, slope.data());
-      options_.noise.normals(Stream::sampling, at, d, block.first / lanes_per_group, groups, z.data());
-      for (std::size_t j = 0; j < d; ++j)
-        for (std::size_t i = 0; i < block.size; ++i) {
-          const Real normal = z[(i / lanes_per_group * d + j) * lanes_per_group + i % lanes_per_group];
-          block(i, j) += scale * normal - step * slope[j * block_size + i];
-        }
-    });
+    begin(x, theta);
+    for_each_block(options_.workers, x, [&](std::size_t b) { pass(x.block(b), at, {}); });
   }
 
+  // Whether the last step left finite numbers only; then nobody needs to search.
+  bool all_finite() const {
+    return std::none_of(nonfinite_.begin(), nonfinite_.end(), [](const Flag& f) { return f.up; });
+  }
+
+  // The step of one block, and whatever else is asked of the same pass. For each step of a population: begin(), then pass() for every block.
+  void begin(const Population<Real>& x, std::span<const double> theta) {
+    potential_.prepare(theta);
+    nonfinite_.assign(x.blocks(), {});
+  }
+  void pass(const Block<Real>& block, Moment at, Pass<Real> request) {
+    BlockArray<float> z(block.dimension);
+    block_noise(options_.noise, Stream::sampling, at, block, z.data());
+    const double g = options_.step_size(at.round);
+    request.noise = z.data();
+    request.step = static_cast<Real>(g);
+    request.scale = static_cast<Real>(std::sqrt(2.0 * g));
+    request.nonfinite = &nonfinite_[block.first / block_size].up;
+    potential_.pass(block, request);
+  }
+
+  const Potential<Real>& potential() const { return potential_; }
+  const LangevinOptions& options() const { return options_; }
+
  private:
+  struct Flag {
+    bool up = false;
+  };
   Potential<Real> potential_;
   LangevinOptions options_;
+  std::vector<Flag> nonfinite_;  // one for each block
 };
-
-// Calls task(b) for every block of a population.
-template <class Real, class Task>
-void for_each_block(Workers* workers, const Population<Real>& x, Task&& task) {
-  if (workers) return workers->for_each(x.blocks(), blocks_per_thread, task);
-  for (std::size_t b = 0; b < x.blocks(); ++b) task(b);
-}
 
 // Chains start from N(0, I).
 template <class Real>
@@ -71,11 +89,10 @@ struct StandardNormalStart {
 
   void draw(Population<Real>& x, std::int64_t round) const {
     const std::size_t d = x.dimension();
-    std::vector<float> z(d * block_size);
     for (std::size_t b = 0; b < x.blocks(); ++b) {
       const Block<Real> block = x.block(b);
-      const std::size_t groups = (block.size + lanes_per_group - 1) / lanes_per_group;
-      noise.normals(Stream::initial, {.round = round}, d, block.first / lanes_per_group, groups, z.data());
+      BlockArray<float> z(d);
+      block_noise(noise, Stream::initial, {.round = round}, block, z.data());
       for (std::size_t j = 0; j < d; ++j)
         for (std::size_t i = 0; i < block.size; ++i)
           block(i, j) = z[(i / lanes_per_group * d + j) * lanes_per_group + i % lanes_per_group];

@@ -12,9 +12,10 @@
 //     grad_x V = (2 / q) (x - sum_i r_i c_i)
 //
 // Evaluated as V = |x|^2 / q - logsumexp_i(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i - |c_i|^2 / q: linear forms instead of distances,
-// and finite however far x is from every well.
+// in powers of two, and finite however far x is from every well.
 #pragma once
 
+#include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -36,41 +37,61 @@ class EqualWells {
   std::size_t size() const { return size_; }
   void set_log_weights(std::span<const double> log_weights);
 
-  // Returns V; writes dV/dx and the responsibilities, each unless null.
-  template <class Real>
-  Real evaluate(const Real* x, Real* grad_x, Real* responsibilities) const {
+  // Returns V; writes dV/dx and the responsibilities, each unless null. D is the dimension, 0 where it is not a constant.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* responsibilities) const {
+    const std::size_t d = D ? D : dimension_;
     const auto* slope = slope_.of<Real>();
     const auto* offset = offset_.of<Real>();
-    const auto line = [&](std::size_t i) {
+    // a_i . x + b_i, in the units of exp2_fixed().
+    const auto line = [&](std::size_t i) __attribute__((always_inline)) {
       Real sum = Real(offset[i]);
-      for (std::size_t j = 0; j < dimension_; ++j) sum = fma(x[j], Real(slope[i * dimension_ + j]), sum);
+      for (std::size_t j = 0; j < d; ++j) sum = fma(x[j], Real(slope[i * d + j]), sum);
       return sum;
     };
 
-    Real top = line(0);
-    for (std::size_t i = 1; i < size_; ++i) top = max(top, line(i));
+    // Near the wells no term of the sum can overflow, nor all of them vanish, and nothing needs to be subtracted. Only for samples further
+    // out the largest is; a sample never depends on its neighbours.
+    Real reach = abs(x[0]);
+    for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
+    const auto far = reach > Real(scale_.of<Real>()[2]);
+    const bool some_far = any(far);
+    Real top = Real(0);
+    if (some_far) [[unlikely]] {
+      top = line(0);
+      for (std::size_t i = 1; i < size_; ++i) top = max(top, line(i));
+      top = select(far, top, Real(0));
+    }
 
     Real total = Real(0);
+    Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
+    Real* pull = D ? fixed_pull : grad_x;
     if (grad_x)
-      for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = Real(0);
-    for (std::size_t i = 0; i < size_; ++i) {
-      const Real e = exp(line(i) - top);
+      for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
+    const auto add = [&](std::size_t i, const Real& t) __attribute__((always_inline)) {
+      const Real e = exp2_fixed(max(t, Real(exp2_lowest<Real>)));
       total += e;
       if (responsibilities) responsibilities[i] = e;
       if (grad_x)
-        for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = fma(e, Real(slope[i * dimension_ + j]), grad_x[j]);
+        for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
+    };
+    if (some_far) [[unlikely]] {
+      for (std::size_t i = 0; i < size_; ++i) add(i, line(i) - top);
+    } else {
+      for (std::size_t i = 0; i < size_; ++i) add(i, line(i));
     }
 
+    const auto* scale = scale_.of<Real>();
     const Real inverse = Real(1) / total;
-    const auto two_over_q = scale_.of<Real>()[0];
-    const auto one_over_q = scale_.of<Real>()[1];
-    Real square = Real(0);
-    for (std::size_t j = 0; j < dimension_; ++j) square = fma(x[j], x[j], square);
-    if (grad_x)
-      for (std::size_t j = 0; j < dimension_; ++j) grad_x[j] = two_over_q * x[j] - grad_x[j] * inverse;
+    if (grad_x) {
+      const Real inverse_slope = inverse * scale[3];
+      for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
+    }
     if (responsibilities)
       for (std::size_t i = 0; i < size_; ++i) responsibilities[i] *= inverse;
-    return one_over_q * square - (top + log(total));
+    Real square = Real(0);
+    for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
+    return fma(Real(scale[1]), square, -fma(top, Real(scale[3]), log(total)));
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -82,9 +103,9 @@ class EqualWells {
   std::size_t dimension_, size_;
   double q_;
   std::vector<std::vector<double>> centres_;
-  Constants slope_;   // a_i, n x d
-  Constants offset_;  // b_i
-  Constants scale_;   // 2/q, 1/q
+  Constants slope_;    // a_i, n x d, in the units of exp2_fixed()
+  Constants offset_;   // b_i, likewise
+  Constants scale_;    // 2/q, 1/q, the radius, and what turns those units into logarithms
 };
 
 class SoftmaxWells {
@@ -98,8 +119,12 @@ class SoftmaxWells {
   void prepare(std::span<const double> theta);
 
   template <class Real>
-  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const Real value = wells_.evaluate(x, grad_x, grad_theta);
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    return evaluate_in<0>(x, grad_x, grad_theta);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta);
     if (grad_theta) {
       const auto* weight = weight_.of<Real>();
       for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = weight[i] - grad_theta[i];
@@ -127,8 +152,12 @@ class LogisticWells {
   void prepare(std::span<const double> theta);
 
   template <class Real>
-  Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const Real value = wells_.evaluate(x, grad_x, grad_theta);
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    return evaluate_in<0>(x, grad_x, grad_theta);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta);
     if (grad_theta) {
       const auto* slope = log_slope_.of<Real>();
       for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(slope[i] * grad_theta[i]);
@@ -144,6 +173,12 @@ class LogisticWells {
   double floor_;
   Constants log_slope_;  // w_i' / w_i
 };
+
+// Their kernels, for the level in use.
+template <class Real>
+const PotentialKernels<Real, SoftmaxWells>& potential_kernels(const SoftmaxWells&);
+template <class Real>
+const PotentialKernels<Real, LogisticWells>& potential_kernels(const LogisticWells&);
 
 // softmax(t) in double precision, the same bits on every machine.
 std::vector<double> softmax(std::span<const double> t);

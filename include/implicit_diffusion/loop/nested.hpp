@@ -34,7 +34,7 @@ Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, 
     for (std::int64_t i = 0; i < options.inner_steps; ++i)
       sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
 
-    if (const auto d = detail::find_divergence(s.population, s.step + 1)) return {Status::diverged, d};
+    if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
     gamma.estimate(s.population, s.theta, s.step, gradient);
     if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
     ++s.step;

@@ -63,7 +63,7 @@ Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Populati
     for (std::size_t m = 0; m < moving; ++m) {
       const auto index = static_cast<std::int64_t>(m);
       sigma.advance(s.slots[m], s.theta, {.round = s.step - index, .index = index});
-      if (const auto d = detail::find_divergence(s.slots[m], s.step + 1)) return {Status::diverged, d};
+      if (const auto d = detail::find_divergence(sigma, s.slots[m], s.step + 1)) return {Status::diverged, d};
     }
     if (!finished) s.slots.push_back(s.slots.back());
     std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());

@@ -3,7 +3,8 @@
 //     paper's order      p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_k, theta_k)
 //     authors' order     p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_{k+1}, theta_k)
 //
-// In the paper's order both lines read p_k and theta_k. The authors' program uses the new population; results do not differ visibly.
+// In the paper's order both lines read p_k and theta_k: an engine that is sampler and estimator in one may do them in a single pass. The
+// authors' program uses the new population; results do not differ visibly.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"
@@ -29,11 +30,14 @@ Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt>& s, const
   while (s.step < options.steps) {
     if (stop.stop_requested()) return {Status::interrupted};
 
-    if (options.order == Order::paper) gamma.estimate(s.population, s.theta, s.step, gradient);
-    sigma.advance(s.population, s.theta, {.round = s.step});
-    if (options.order == Order::authors) gamma.estimate(s.population, s.theta, s.step, gradient);
+    if (options.order == Order::paper) {
+      detail::advance_and_estimate(sigma, gamma, s.population, s.theta, s.step, gradient);
+    } else {
+      sigma.advance(s.population, s.theta, {.round = s.step});
+      gamma.estimate(s.population, s.theta, s.step, gradient);
+    }
 
-    if (const auto d = detail::find_divergence(s.population, s.step + 1)) return {Status::diverged, d};
+    if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
     if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
     ++s.step;
     observe(std::as_const(s));

@@ -7,6 +7,7 @@
 #include "implicit_diffusion/concepts.hpp"
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,8 +46,22 @@ inline constexpr auto ignore = [](const auto&) {};
 
 namespace detail {
 
-template <class Population>
-std::optional<Divergence> find_divergence(const Population& p, std::int64_t step) {
+// Both lines of the paper's order, in one pass where one object is both and offers it.
+template <class Sigma, class Gamma, class Population>
+void advance_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, std::span<const double> theta, std::int64_t step,
+                          std::span<double> gradient) {
+  if constexpr (std::same_as<Sigma, Gamma> && requires { sigma.advance_and_estimate(p, theta, Moment{step}, gradient); }) {
+    if (&sigma == &gamma) return sigma.advance_and_estimate(p, theta, {.round = step}, gradient);
+  }
+  gamma.estimate(p, theta, step, gradient);
+  sigma.advance(p, theta, {.round = step});
+}
+
+// A sampler that has watched its own numbers saves the search.
+template <class Sigma, class Population>
+std::optional<Divergence> find_divergence(const Sigma& sigma, const Population& p, std::int64_t step) {
+  if constexpr (requires { sigma.all_finite(); })
+    if (sigma.all_finite()) return std::nullopt;
   if constexpr (requires { find_nonfinite(p); })
     if (const auto at = find_nonfinite(p))
       return Divergence{Divergence::Where::sample, step, at->sample, at->coordinate};

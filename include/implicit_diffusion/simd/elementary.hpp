@@ -163,6 +163,23 @@ template <Number Real>
   return select(x <= Real(F::exp_highest), result, x * Real(std::numeric_limits<S>::infinity()));  // NaN stays NaN
 }
 
+// 2^(t / 2^23) for -126 <= t / 2^23 < 127: the exponential of kernels, half the cost of exp(). The argument comes in units of 2^-23 so that one
+// rounding to an integer splits it into exponent and fraction, ready to be bits of the result. Floats: a minimax polynomial in the fraction,
+// relative error 7.8e-8 and 1.3 ulp with its roundings. Doubles: by exp().
+inline constexpr double exp2_unit = 0x1p23;
+template <FloatNumber Real>
+[[gnu::always_inline]] inline Real exp2_fixed(Real t) {
+  using I = Integer<Real>;
+  const I bits = to_integer(t);
+  const Real m = as_real((bits & I(0x7fffff)) | I(0x3f800000));  // 1 + fraction
+  const Real p = detail::horner(m, 0x1.ec320ap-10f, -0x1.a1e76ap-12f, 0x1.3c93e0p-5f, 0x1.b9b11cp-4f, 0x1.6a3ed6p-2f, 0x1.fe3eaap-2f);
+  return as_real(wrap_add(as_integer(p), bits & I(std::int32_t(0xff800000u))));
+}
+[[gnu::always_inline]] inline double exp2_fixed(double t) { return exp(t * (0x1.62e42fefa39efp-1 / exp2_unit)); }
+// Below this exp2_fixed() is not defined; take the max of it and the argument. Its power of two is as good as 0 beside 1.
+template <Number Real>
+inline constexpr Scalar<Real> exp2_lowest = std::same_as<Scalar<Real>, float> ? Scalar<Real>(-126 * exp2_unit) : Scalar<Real>(-1000 * exp2_unit);
+
 // The natural logarithm.
 template <Number Real>
 [[gnu::always_inline]] inline Real log(Real x) {

@@ -87,8 +87,19 @@ inline constexpr std::size_t width = NumberTraits<Real>::width;
 [[gnu::always_inline]] constexpr float min(float a, float b) { return a < b ? a : b; }
 [[gnu::always_inline]] constexpr double min(double a, double b) { return a < b ? a : b; }
 
+[[gnu::always_inline]] constexpr bool any(bool mask) { return mask; }
 [[gnu::always_inline]] constexpr float select(bool mask, float a, float b) { return mask ? a : b; }
 [[gnu::always_inline]] constexpr double select(bool mask, double a, double b) { return mask ? a : b; }
+
+// As many consecutive numbers in memory as Real has lanes: load<Real>(from), store(a, to).
+[[gnu::always_inline]] inline float load(const float* from, float*) { return *from; }
+[[gnu::always_inline]] inline double load(const double* from, double*) { return *from; }
+template <Number Real>
+[[gnu::always_inline]] inline Real load(const Scalar<Real>* from) {
+  return load(from, static_cast<Real*>(nullptr));
+}
+[[gnu::always_inline]] inline void store(float a, float* to) { *to = a; }
+[[gnu::always_inline]] inline void store(double a, double* to) { *to = a; }
 
 // The same bits, read as the other type. (The builtin, because std::bit_cast is a function of its own in an unoptimised
 // build.)

@@ -1,0 +1,118 @@
+// Which level's kernels run.
+#include "implicit_diffusion/error.hpp"
+#include "kernel_table.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+namespace implicit_diffusion {
+
+// Defined by kernels.cpp, once for each level.
+namespace kernel {
+inline namespace baseline {
+extern const KernelTable kernels_of_level;
+}
+namespace v3 {
+extern const KernelTable kernels_of_level;
+}
+namespace v4 {
+extern const KernelTable kernels_of_level;
+}
+}  // namespace kernel
+
+std::string_view to_string(Level level) {
+  switch (level) {
+    case Level::baseline: return "baseline";
+    case Level::v3: return "v3";
+    case Level::v4: return "v4";
+  }
+  return "";
+}
+
+Level machine_level() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return Level::v4;
+  if (__builtin_cpu_supports("x86-64-v3")) return Level::v3;
+  return Level::baseline;
+}
+
+namespace {
+std::atomic<Level>& chosen() {
+  static std::atomic<Level> level{machine_level()};
+  return level;
+}
+}  // namespace
+
+Level active_level() { return chosen(); }
+
+void use_level(Level level) {
+  if (level > machine_level())
+    throw Error(ErrorKind::usage, "--isa", fmt::format("this machine has no {}, its best is {}", to_string(level), to_string(machine_level())));
+  chosen() = level;
+}
+
+const KernelTable& kernel_table(Level level) {
+  switch (level) {
+    case Level::v4: return kernel::v4::kernels_of_level;
+    case Level::v3: return kernel::v3::kernels_of_level;
+    case Level::baseline: break;
+  }
+  return kernel::baseline::kernels_of_level;
+}
+
+const KernelSet& active_kernels() { return kernel_table(active_level()).lanes; }
+
+void* kernel_scratch(std::size_t bytes) {
+  struct Memory {
+    void* data = nullptr;
+    std::size_t size = 0;
+    ~Memory() { std::free(data); }
+  };
+  static thread_local Memory memory;
+  if (bytes > memory.size) {
+    std::free(memory.data);
+    memory.size = (bytes + 4095) / 4096 * 4096;
+    memory.data = std::aligned_alloc(64, memory.size);
+    if (!memory.data) {
+      memory.size = 0;
+      throw std::bad_alloc();
+    }
+  }
+  return memory.data;
+}
+
+// The overloads by which built-in parts find their kernels: those of the active level for floats, compiled here for doubles.
+#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                                                   \
+  template <>                                                                                        \
+  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) {                       \
+    return active_kernels().member;                                                                  \
+  }                                                                                                  \
+  template <>                                                                                        \
+  const PotentialKernels<double, Type>& potential_kernels<double>(const Type&) {                     \
+    static constexpr PotentialKernels<double, Type> kernels = kernel::make_potential_kernels<double, Type>(); \
+    return kernels;                                                                                  \
+  }
+#define IMPLICIT_DIFFUSION_REWARD(Type, member)                                                \
+  template <>                                                                                  \
+  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) {                       \
+    return active_kernels().member;                                                            \
+  }                                                                                            \
+  template <>                                                                                  \
+  const RewardKernels<double, Type>& reward_kernels<double>(const Type&) {                     \
+    static constexpr RewardKernels<double, Type> kernels = kernel::make_reward_kernels<double, Type>(); \
+    return kernels;                                                                            \
+  }
+IMPLICIT_DIFFUSION_POTENTIAL(Quadratic, quadratic)
+IMPLICIT_DIFFUSION_POTENTIAL(SoftmaxWells, softmax_wells)
+IMPLICIT_DIFFUSION_POTENTIAL(LogisticWells, logistic_wells)
+IMPLICIT_DIFFUSION_POTENTIAL(Mixture, mixture)
+IMPLICIT_DIFFUSION_REWARD(HardReward, hard_reward)
+IMPLICIT_DIFFUSION_REWARD(SmoothReward, smooth_reward)
+IMPLICIT_DIFFUSION_REWARD(BumpReward, bump_reward)
+IMPLICIT_DIFFUSION_REWARD(QuadraticReward, quadratic_reward)
+
+}  // namespace implicit_diffusion

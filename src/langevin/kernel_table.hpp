@@ -1,0 +1,35 @@
+// All kernels of one level, and the choice among the levels.
+#pragma once
+
+#include "implicit_diffusion/langevin/mixture.hpp"
+#include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "implicit_diffusion/langevin/wells.hpp"
+#include "implicit_diffusion/random/noise.hpp"
+#include "implicit_diffusion/simd/level.hpp"
+
+namespace implicit_diffusion {
+
+// The kernels of the built-in parts over one number type.
+struct KernelSet {
+  PotentialKernels<float, Quadratic> quadratic;
+  PotentialKernels<float, SoftmaxWells> softmax_wells;
+  PotentialKernels<float, LogisticWells> logistic_wells;
+  PotentialKernels<float, Mixture> mixture;
+  RewardKernels<float, HardReward> hard_reward;
+  RewardKernels<float, SmoothReward> smooth_reward;
+  RewardKernels<float, BumpReward> bump_reward;
+  RewardKernels<float, QuadraticReward> quadratic_reward;
+  // The normals of Noise::normals().
+  void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
+};
+
+struct KernelTable {
+  KernelSet lanes;  // 16 at a time
+  KernelSet plain;  // one float at a time: the same bits, the reference beside the fast one
+};
+
+const KernelTable& kernel_table(Level level);
+const KernelSet& active_kernels();
+
+}  // namespace implicit_diffusion
