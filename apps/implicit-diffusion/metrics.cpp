@@ -19,9 +19,9 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
   std::vector<double> sums(x.blocks());
   for_each_block(workers, x, [&](std::size_t b) {
     const Block<const float> block = x.block(b);
-    std::array<float, block_size> f;
+    BlockArray<float> f;
     values(block, f.data());
-    sums[b] = implicit_diffusion::detail::sum_block(f.data(), block.size);
+    for (std::size_t i = 0; i < block.size; ++i) sums[b] += static_cast<double>(f[i]);
   });
   double sum = 0;
   for (const double s : sums) sum += s;

@@ -114,18 +114,17 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
 }
 
-GradientEstimator<float> make_estimator(const Configuration& c, const Potential<float>& potential, Noise noise, Workers* workers) {
+LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential, const LangevinOptions& options) {
   GradientEstimator<float>::Terms terms;
-  if (c.reward)
-    terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda, c.normaliser));
+  if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda));
   if (c.reference)
-    terms.push_back(std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, noise), c.reference->beta));
+    terms.push_back(std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, options.noise), c.reference->beta));
   if (c.base) {
     Potential<float> base = potential;
     base.prepare(c.base->theta);
-    terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta, c.normaliser));
+    terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta));
   }
-  return {potential, std::move(terms), workers};
+  return {potential, std::move(terms), options, c.normaliser};
 }
 
 }  // namespace
@@ -144,17 +143,15 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
   const NestedOptions nested{.steps = c.steps, .inner_steps = c.inner_steps, .warm_start = c.warm_start};
   switch (c.method) {
     case Method::implicit: {
-      Langevin<float> sampler(potential, options);
-      GradientEstimator<float> estimator = make_estimator(c, potential, noise, workers);
+      LangevinEngine<float> engine = make_engine(c, potential, options);
       r.state.optimizer = make_optimizer(c, rate.optimizer);
-      r.outcome = single_loop(sampler, estimator, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
+      r.outcome = single_loop(engine, engine, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
       break;
     }
     case Method::nested: {
-      Langevin<float> sampler(potential, options);
-      GradientEstimator<float> estimator = make_estimator(c, potential, noise, workers);
+      LangevinEngine<float> engine = make_engine(c, potential, options);
       r.state.optimizer = make_optimizer(c, rate.optimizer);
-      r.outcome = nested_loop(sampler, estimator, start, r.state, nested, observe, stop);
+      r.outcome = nested_loop(engine, engine, start, r.state, nested, observe, stop);
       break;
     }
     case Method::unrolled: {

@@ -14,13 +14,13 @@ namespace implicit_diffusion {
 // Defined by kernels.cpp, once for each level.
 namespace kernel {
 inline namespace baseline {
-extern const KernelTable kernels_of_level;
+extern const KernelSet lane_kernels;
 }
 namespace v3 {
-extern const KernelTable kernels_of_level;
+extern const KernelSet lane_kernels;
 }
 namespace v4 {
-extern const KernelTable kernels_of_level;
+extern const KernelSet lane_kernels;
 }
 }  // namespace kernel
 
@@ -55,16 +55,16 @@ void use_level(Level level) {
   chosen() = level;
 }
 
-const KernelTable& kernel_table(Level level) {
+const KernelSet& kernels_of(Level level) {
   switch (level) {
-    case Level::v4: return kernel::v4::kernels_of_level;
-    case Level::v3: return kernel::v3::kernels_of_level;
+    case Level::v4: return kernel::v4::lane_kernels;
+    case Level::v3: return kernel::v3::lane_kernels;
     case Level::baseline: break;
   }
-  return kernel::baseline::kernels_of_level;
+  return kernel::baseline::lane_kernels;
 }
 
-const KernelSet& active_kernels() { return kernel_table(active_level()).lanes; }
+const KernelSet& active_kernels() { return kernels_of(active_level()); }
 
 void* kernel_scratch(std::size_t bytes) {
   struct Memory {
@@ -85,26 +85,16 @@ void* kernel_scratch(std::size_t bytes) {
   return memory.data;
 }
 
-// The overloads by which built-in parts find their kernels: those of the active level for floats, compiled here for doubles.
-#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                                                   \
-  template <>                                                                                        \
-  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) {                       \
-    return active_kernels().member;                                                                  \
-  }                                                                                                  \
-  template <>                                                                                        \
-  const PotentialKernels<double, Type>& potential_kernels<double>(const Type&) {                     \
-    static constexpr PotentialKernels<double, Type> kernels = kernel::make_potential_kernels<double, Type>(); \
-    return kernels;                                                                                  \
+// The overloads by which built-in parts find their kernels.
+#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                                   \
+  template <>                                                                        \
+  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) {       \
+    return active_kernels().member;                                                  \
   }
-#define IMPLICIT_DIFFUSION_REWARD(Type, member)                                                \
-  template <>                                                                                  \
-  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) {                       \
-    return active_kernels().member;                                                            \
-  }                                                                                            \
-  template <>                                                                                  \
-  const RewardKernels<double, Type>& reward_kernels<double>(const Type&) {                     \
-    static constexpr RewardKernels<double, Type> kernels = kernel::make_reward_kernels<double, Type>(); \
-    return kernels;                                                                            \
+#define IMPLICIT_DIFFUSION_REWARD(Type, member)                                \
+  template <>                                                                  \
+  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) {       \
+    return active_kernels().member;                                            \
   }
 IMPLICIT_DIFFUSION_POTENTIAL(Quadratic, quadratic)
 IMPLICIT_DIFFUSION_POTENTIAL(SoftmaxWells, softmax_wells)

@@ -24,12 +24,7 @@ struct KernelSet {
   void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
 };
 
-struct KernelTable {
-  KernelSet lanes;  // 16 at a time
-  KernelSet plain;  // one float at a time: the same bits, the reference beside the fast one
-};
-
-const KernelTable& kernel_table(Level level);
+const KernelSet& kernels_of(Level level);
 const KernelSet& active_kernels();
 
 }  // namespace implicit_diffusion

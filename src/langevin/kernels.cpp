@@ -1,5 +1,7 @@
 // The kernels of the built-in parts. This file is compiled once for each level, with that level's compiler options; its functions are in a
 // namespace of the level, and nothing in it may become a symbol that levels share.
+//
+// With IMPLICIT_DIFFUSION_PLAIN it is compiled over single floats instead of lanes: the reference that tests compare the lanes with.
 #include "kernel_table.hpp"
 
 #include "implicit_diffusion/simd/lanes.hpp"
@@ -54,8 +56,13 @@ constexpr KernelSet make_set() {
 
 }  // namespace
 
-extern const KernelTable kernels_of_level;
-const KernelTable kernels_of_level{make_set<Lanes>(), make_set<float>()};
+#ifdef IMPLICIT_DIFFUSION_PLAIN
+extern const KernelSet plain_kernels;
+const KernelSet plain_kernels = make_set<float>();
+#else
+extern const KernelSet lane_kernels;
+const KernelSet lane_kernels = make_set<Lanes>();
+#endif
 
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace implicit_diffusion::kernel

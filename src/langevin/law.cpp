@@ -4,7 +4,6 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,21 +90,6 @@ void MixtureSampler::draw(Population<Real>& x, std::int64_t round) const {
 }
 template void MixtureSampler::draw(Population<float>&, std::int64_t) const;
 template void MixtureSampler::draw(Population<double>&, std::int64_t) const;
-
-// The eigenvalues of the Jacobi matrix of the (probabilists') Hermite polynomials are the nodes, the squares of the first components of its
-// eigenvectors the weights (Golub and Welsch).
-Quadrature gauss_hermite(std::size_t n) {
-  const auto size = static_cast<Eigen::Index>(n);
-  Eigen::MatrixXd jacobi = Eigen::MatrixXd::Zero(size, size);
-  for (Eigen::Index i = 1; i < size; ++i) jacobi(i, i - 1) = jacobi(i - 1, i) = std::sqrt(static_cast<double>(i));
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(jacobi);
-  Quadrature q;
-  for (Eigen::Index i = 0; i < size; ++i) {
-    q.nodes.push_back(solver.eigenvalues()(i));
-    q.weights.push_back(solver.eigenvectors()(0, i) * solver.eigenvectors()(0, i));
-  }
-  return q;
-}
 
 MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes) : dimension_(reference.dimension()) {
   const std::size_t d = dimension_;

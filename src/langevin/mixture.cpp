@@ -3,8 +3,8 @@
 #include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
+#include "spectrum.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 #include <cassert>
@@ -72,13 +72,9 @@ void Mixture::prepare(std::span<const double> theta) {
 }
 
 std::optional<double> Mixture::largest_stable_step() const {
-  const auto d = static_cast<Eigen::Index>(d_);
   double steepest = 0;
-  for (std::size_t i = 0; i < n_; ++i) {
-    const Eigen::Map<const Eigen::MatrixXd> p(precision_.exact().data() + i * d_ * d_, d, d);
-    const auto values = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(p, Eigen::EigenvaluesOnly).eigenvalues();
-    steepest = std::max(steepest, 2 * options_.kappa * values.maxCoeff());
-  }
+  for (std::size_t i = 0; i < n_; ++i)
+    steepest = std::max(steepest, 2 * options_.kappa * detail::largest_eigenvalue(precision_.exact().data() + i * d_ * d_, d_));
   return 2.0 / steepest;
 }
 

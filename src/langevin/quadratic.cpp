@@ -2,8 +2,8 @@
 
 #include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "spectrum.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <fmt/format.h>
 
 namespace implicit_diffusion {
@@ -38,9 +38,7 @@ Quadratic::Quadratic(std::vector<std::vector<double>> precision)
 }
 
 std::optional<double> Quadratic::largest_stable_step() const {
-  const auto d = static_cast<Eigen::Index>(dimension_);
-  const Eigen::Map<const Eigen::MatrixXd> p(precision_.exact().data(), d, d);
-  return 2.0 / Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(p, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff();
+  return 2.0 / detail::largest_eigenvalue(precision_.exact().data(), dimension_);
 }
 
 GaussianMixture Quadratic::law(std::span<const double> theta) const {

@@ -1,8 +1,7 @@
 #include "implicit_diffusion/langevin/rewards.hpp"
 
+#include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
-
-#include <Eigen/Dense>
 
 #include <cmath>
 #include <numbers>
@@ -19,16 +18,24 @@ ScaledBump::ScaledBump(std::vector<double> centre, double width, double denomina
 // With X ~ N(m, S) and t = width / 2, N(m, S) exp(-|x - c|^2 / (2 t)) is an unnormalised Gaussian of covariance T = (S^-1 + I/t)^-1 and mean
 // m + S (S + t I)^-1 (c - m), whose mass is det(I + S/t)^(-1/2) exp(-(m - c)' (S + t I)^-1 (m - c) / 2).
 ScaledBump::Tilted ScaledBump::tilt(const Gaussian& g) const {
-  const auto d = static_cast<Eigen::Index>(g.mean.size());
-  const Eigen::Map<const Eigen::MatrixXd> s(g.covariance.data(), d, d);
-  const Eigen::Map<const Eigen::VectorXd> m(g.mean.data(), d), c(centre_.exact().data(), d);
+  const std::size_t d = g.mean.size();
   const double t = width_ / 2;
-  const Eigen::MatrixXd sum = s + t * Eigen::MatrixXd::Identity(d, d);
-  const Eigen::LLT<Eigen::MatrixXd> solver(sum);
-  const Eigen::VectorXd solved = solver.solve(c - m);
-  const Eigen::MatrixXd covariance = t * solver.solve(Eigen::MatrixXd(s));
-  const double determinant = (sum / t).determinant();
-  return {std::exp(-0.5 * (c - m).dot(solved)) / std::sqrt(determinant) / denominator_, (m + s * solved)(0), covariance(0, 0)};
+  std::vector<double> sum = g.covariance, factor(d * d), inverse(d * d), precision(d * d);  // of S + t I
+  for (std::size_t a = 0; a < d; ++a) sum[a * d + a] += t;
+  detail::cholesky(sum.data(), d, factor.data());
+  detail::invert_lower(factor.data(), d, inverse.data());
+  detail::precision_from_inverse_factor(inverse.data(), d, precision.data());
+
+  double form = 0, mean = g.mean[0], variance = 0, log_determinant = 0;
+  for (std::size_t a = 0; a < d; ++a) {
+    double solved = 0;  // row a of (S + t I)^-1 (c - m)
+    for (std::size_t b = 0; b < d; ++b) solved += precision[a * d + b] * (centre_.exact()[b] - g.mean[b]);
+    form += (centre_.exact()[a] - g.mean[a]) * solved;
+    mean += g.covariance[a] * solved;
+    variance += t * precision[a] * g.covariance[a * d];
+    log_determinant += 2 * std::log(factor[a * d + a]) - std::log(t);
+  }
+  return {std::exp(-0.5 * (form + log_determinant)) / denominator_, mean, variance};
 }
 
 double HardReward::expectation(const Gaussian& g) const {

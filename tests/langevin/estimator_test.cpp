@@ -37,10 +37,14 @@ std::vector<double> estimate(GradientEstimator<Real>&& estimator, const Populati
 }
 
 template <class Real, class... Parts>
-GradientEstimator<Real> sum_of(Potential<Real> potential, Parts... parts) {
+GradientEstimator<Real> sum_with(Normaliser normaliser, Potential<Real> potential, Parts... parts) {
   typename GradientEstimator<Real>::Terms list;
   (list.push_back(std::make_unique<Parts>(std::move(parts))), ...);
-  return {std::move(potential), std::move(list)};
+  return {std::move(potential), std::move(list), {.normaliser = normaliser}};
+}
+template <class Real, class... Parts>
+GradientEstimator<Real> sum_of(Potential<Real> potential, Parts... parts) {
+  return sum_with(Normaliser::n_minus_1, std::move(potential), std::move(parts)...);
 }
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
@@ -68,13 +72,12 @@ TYPED_TEST_SUITE(Batch, Reals);
 TYPED_TEST(Batch, RewardHasTheKnownGradient) {
   using Real = TypeParam;
   const auto biased =
-      estimate(sum_of(this->wells, RewardTerm<Real>(hard_reward(), 1.0, Normaliser::n)), this->x, hexagon_start());
+      estimate(sum_with(Normaliser::n, this->wells, RewardTerm<Real>(hard_reward())), this->x, hexagon_start());
   expect_near(biased, this->known.reward_gradient, this->tolerance);
 
   auto expected = this->known.reward_gradient;
   for (double& g : expected) g *= 5.0 / 4.0;
-  const auto unbiased = estimate(sum_of(this->wells, RewardTerm<Real>(hard_reward(), 1.0, Normaliser::n_minus_1)),
-                                 this->x, hexagon_start());
+  const auto unbiased = estimate(sum_of(this->wells, RewardTerm<Real>(hard_reward())), this->x, hexagon_start());
   expect_near(unbiased, expected, this->tolerance);
   expect_near(estimate(GradientEstimator<Real>(this->wells, hard_reward()), this->x, hexagon_start()), unbiased, 0);
 
@@ -90,7 +93,7 @@ TYPED_TEST(Batch, ReferenceHasTheKnownGradient) {
 
 TYPED_TEST(Batch, TermsAddUp) {
   using Real = TypeParam;
-  auto estimator = sum_of(this->wells, RewardTerm<Real>(hard_reward(), 1.3, Normaliser::n), this->reference(0.7));
+  auto estimator = sum_with(Normaliser::n, this->wells, RewardTerm<Real>(hard_reward(), 1.3), this->reference(0.7));
   expect_near(estimate(std::move(estimator), this->x, hexagon_start()), this->known.combined_gradient, this->tolerance);
 }
 

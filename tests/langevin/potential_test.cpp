@@ -206,7 +206,12 @@ void expect_blocks_equal_points(std::size_t n, double tolerance) {
   std::fill(u.begin(), u.begin() + block_size, Real(1));
   std::fill(u.begin() + block_size, u.end(), Real(-2));
   for (std::size_t b = 0; b < x.blocks(); ++b) {
-    potential.add_weighted_gradient(std::as_const(x).block(b), w.data() + b * block_size, sums.data());
+    std::vector<double> all(1 + 2 * 6);
+    std::vector<Real> signal(block_size);
+    const Block<const Real> block = std::as_const(x).block(b);
+    std::copy_n(w.begin() + static_cast<std::ptrdiff_t>(block.first), block.size, signal.begin());
+    potential.look(block, {.sums = all.data(), .signal = signal.data()});
+    for (std::size_t j = 0; j < 6; ++j) sums[j] += all[1 + 6 + j];
     potential.add_weighted_mixed(std::as_const(x).block(b), u.data(), mixed.data());
   }
   for (std::size_t j = 0; j < 6; ++j) {

@@ -32,10 +32,12 @@ State<Population<Real>, GradientDescent> start(std::size_t size, std::uint64_t s
   return s;
 }
 
-// Twenty steps of the single loop with every kind of term.
+enum class Passes { together, apart };
+
+// Twenty steps of the single loop with every kind of term; sampler and estimator as one engine or as two objects.
 template <class Real>
-auto run(Workers* workers, std::uint64_t seed = 81) {
-  auto s = start<Real>(n, seed);
+auto run(Workers* workers, std::uint64_t seed = 81, Passes passes = Passes::together, std::size_t size = n) {
+  auto s = start<Real>(size, seed);
   Potential<Real> wells = hexagon_wells(), base = hexagon_wells();
   base.prepare(hexagon_elsewhere());
   typename GradientEstimator<Real>::Terms terms;
@@ -43,10 +45,40 @@ auto run(Workers* workers, std::uint64_t seed = 81) {
   terms.push_back(std::make_unique<ReferenceTerm<Real>>(
       std::make_unique<MixtureReference<Real>>(hexagon_wells().law(hexagon_elsewhere()), n, Noise{seed}), 0.7));
   terms.push_back(std::make_unique<BaseTerm<Real>>(base, 0.2));
-  GradientEstimator<Real> gradient(wells, std::move(terms), workers);
-  Langevin<Real> sampler(wells, {.step_size = {0.2}, .noise = Noise{seed}, .workers = workers});
-  single_loop(sampler, gradient, s, {.steps = 20});
+  const LangevinOptions options{.step_size = {0.2}, .noise = Noise{seed}, .workers = workers};
+  if (passes == Passes::together) {
+    LangevinEngine<Real> engine(wells, std::move(terms), options);
+    single_loop(engine, engine, s, {.steps = 20});
+  } else {
+    GradientEstimator<Real> gradient(wells, std::move(terms), {.workers = workers});
+    Langevin<Real> sampler(wells, options);
+    single_loop(sampler, gradient, s, {.steps = 20});
+  }
   return s;
+}
+
+// The joint pass is the two passes: the same bits.
+TEST(SameBits, InOnePassAndInTwo) {
+  for (const std::size_t size : {2, 17, 1000, 20'000}) {
+    const auto one = run<float>(nullptr, 81, Passes::together, size), two = run<float>(nullptr, 81, Passes::apart, size);
+    EXPECT_EQ(one.theta, two.theta) << size;
+    EXPECT_EQ(one.population, two.population) << size;
+  }
+}
+
+// v3 and v4 give the same bits; the baseline, without fma, nearly the same.
+TEST(SameBits, OnEveryLevelWithFma) {
+  if (machine_level() != Level::v4) GTEST_SKIP() << "this machine has " << to_string(machine_level()) << " only";
+  const auto at = [](Level level) {
+    use_level(level);
+    auto s = run<float>(nullptr, 81, Passes::together, 1001);
+    use_level(machine_level());
+    return s;
+  };
+  const auto v4 = at(Level::v4), v3 = at(Level::v3), baseline = at(Level::baseline);
+  EXPECT_EQ(v3.theta, v4.theta);
+  EXPECT_EQ(v3.population, v4.population);
+  for (std::size_t j = 0; j < v4.theta.size(); ++j) EXPECT_NEAR(baseline.theta[j], v4.theta[j], 1e-5);
 }
 
 template <class Real>

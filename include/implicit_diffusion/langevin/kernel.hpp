@@ -8,6 +8,8 @@
 // with a signal f that is given sample by sample and may include a share of V itself. All inputs are read before the sample moves, so in
 // the paper's order of the single loop one pass does both of its lines.
 //
+// One pass asks for a step, for sums, for both, or for values or gradients alone.
+//
 // The kernels run on 16 lanes. The same text on a plain float takes the lanes one after the other and gives the same bits; on double it is
 // the reference. Built-in potentials and rewards have their kernels compiled for each level (src/langevin/kernels.cpp); those of a user are
 // compiled with the user's file, at the level of its compiler options.
@@ -36,7 +38,7 @@ struct Pass {
   const float* noise = nullptr;
   Real step = 0, scale = 0;
   bool* nonfinite = nullptr;  // set where a sample is no longer finite; must be given with the noise
-  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + value_share V(x_i); without a signal the last p stay as they are.
+  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + value_share V(x_i); without a signal only the middle p are.
   double* sums = nullptr;
   const Real* signal = nullptr;
   Real value_share = 0;
@@ -117,7 +119,7 @@ template <std::size_t D, class P, class Real>
 }
 
 // Fixed: which of the results are asked for, so that the others cost nothing.
-template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gradient, bool value_share, class P>
+template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gradient, class P>
 [[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
@@ -156,9 +158,8 @@ template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gr
         for (std::size_t j = 0; j < d; ++j) store(slope[j], r.gradient + j * block_size + i);
       if constexpr (sums) {
         Real present = Real(S(1));  // 0 for the missing samples of the last group
-        Real f = Real(S(0));
-        if (r.signal) f = load<Real>(r.signal + i);
-        if constexpr (value_share) f = fma(Real(r.value_share), value, f);
+        Real f = r.signal ? load<Real>(r.signal + i) : Real(S(0));
+        if (r.value_share != 0) f = fma(Real(r.value_share), value, f);  // where it is 0, V itself is never computed
         if constexpr (w > 1)
           if (x.size - i < w) {
             const auto mask = first_lanes(x.size - i, static_cast<Real*>(nullptr));
@@ -167,7 +168,7 @@ template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gr
           }
         sum_signal += f;
         for (std::size_t j = 0; j < p; ++j) sum_theta[j] = fma(present, slope_theta[j], sum_theta[j]);
-        if (r.signal || value_share)
+        if (r.signal)
           for (std::size_t j = 0; j < p; ++j) sum_signal_theta[j] = fma(f, slope_theta[j], sum_signal_theta[j]);
       }
       if constexpr (move)
@@ -189,7 +190,7 @@ template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gr
       LaneSums<Real> out(lane_memory, lane);
       out.put(0, sum_signal, r.sums[0]);
       for (std::size_t j = 0; j < p; ++j) out.put(1 + j, sum_theta[j], r.sums[1 + j]);
-      if (r.signal || value_share)
+      if (r.signal)
         for (std::size_t j = 0; j < p; ++j) out.put(1 + p + j, sum_signal_theta[j], r.sums[1 + p + j]);
     }
   }
@@ -267,13 +268,11 @@ void run_pass(const P& v, const Block<Scalar<N>>& x, const Pass<Scalar<N>>& r) {
   if constexpr (D == 0 && requires { v.template evaluate_in<2>(static_cast<const N*>(nullptr), static_cast<N*>(nullptr), static_cast<N*>(nullptr)); }) {
     if (x.dimension == 2) return run_pass<N, 2>(v, x, r);
   }
-  if (r.noise && r.sums && r.value_share != 0) return pass<N, D, true, true, false, false, true>(v, x, r);
-  if (r.noise && r.sums) return pass<N, D, true, true, false, false, false>(v, x, r);
-  if (r.noise) return pass<N, D, true, false, false, false, false>(v, x, r);
-  if (r.sums && r.value_share != 0) return pass<N, D, false, true, false, false, true>(v, x, r);
-  if (r.sums) return pass<N, D, false, true, false, false, false>(v, x, r);
-  if (r.values) return pass<N, D, false, false, true, false, false>(v, x, r);
-  if (r.gradient) return pass<N, D, false, false, false, true, false>(v, x, r);
+  if (r.noise && r.sums) return pass<N, D, true, true, false, false>(v, x, r);
+  if (r.noise) return pass<N, D, true, false, false, false>(v, x, r);
+  if (r.sums) return pass<N, D, false, true, false, false>(v, x, r);
+  if (r.values) return pass<N, D, false, false, true, false>(v, x, r);
+  if (r.gradient) return pass<N, D, false, false, false, true>(v, x, r);
 }
 
 template <Number N, class P>

@@ -32,6 +32,7 @@
 #pragma once
 
 #include <cstdint>
+#include <concepts>
 #include <limits>
 #include <type_traits>
 
