@@ -185,7 +185,6 @@ std::vector<Row> rows() {
       file("NotUtf8", "steps = 5", "title = \"\xff\"", 2, {"x.toml:2: ", "utf-8"}),
       file("ControlCharacters", "steps = 5", "st\x1b[31meps = 5", 2, {"x.toml:2: "}),
       text("EmptyFile", "", 2, {"x.toml: potential.centres: missing"}),
-      text("TooLongAFile", std::string(20'000'000, '#'), 65, {"x.toml: 20000000 bytes"}),
       text("ZeroByte", std::string("a\0b = 1", 7), 2, {"x.toml:1: "}),
       {"FileNameNotUtf8", {"run", "x\xff.toml"}, 2, {"UTF-8"}, {{"x\xff.toml", small_experiment}}},
       {"FileIsADirectory", {"run", "x.toml"}, 66, {"x.toml: is a directory"}, {{"x.toml/", ""}}},
@@ -283,6 +282,15 @@ TEST(Program, WithoutACommandPrintsTheHelp) {
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(result.err, run(folder, {"--help"}).out);
+}
+
+TEST(Program, RefusesAConfigurationThatIsFarTooLong) {
+  const Folder folder;
+  write(folder / "x.toml", std::string(20'000'000, '#'));
+  const Result result = run(folder, {"run", "x.toml"});
+  EXPECT_EQ(result.code, 65);
+  EXPECT_TRUE(is_error_line(result.err, {"x.toml: 20000000 bytes"}));
+  EXPECT_EQ(names(folder.path()), Words{"x.toml"});
 }
 
 TEST(Program, ReadsAByteOrderMarkAndCarriageReturns) {
