@@ -24,6 +24,8 @@ inline constexpr int exit_io = 74;
 
 // Writes text to stdout, all of it. Throws an io Error where that fails.
 void print(const std::string& text);
+// Writes text to stderr. Where that fails there is nobody left to tell.
+void print_error(const std::string& text);
 // One line on stderr: `implicit-diffusion: ` and the message.
 void complain(const std::string& message);
 

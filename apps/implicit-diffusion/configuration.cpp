@@ -53,14 +53,15 @@ const Words<RewardKind> rewards{{"hard", RewardKind::hard},
                                 {"quadratic", RewardKind::quadratic},
                                 {"bump", RewardKind::bump}};
 
-std::string_view type_name(const toml::node& node) {
+// A value that is of the wrong type, in words.
+std::string what_is(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::table: return "a table";
     case toml::node_type::array: return "an array";
-    case toml::node_type::string: return "a string";
-    case toml::node_type::integer: return "an integer";
-    case toml::node_type::floating_point: return "a number";
-    case toml::node_type::boolean: return "true or false";
+    case toml::node_type::string: return "the string " + implicit_diffusion::io::excerpt(*node.value<std::string>());
+    case toml::node_type::integer: return fmt::format("the integer {}", *node.value<std::int64_t>());
+    case toml::node_type::floating_point: return fmt::format("the number {}", *node.value<double>());
+    case toml::node_type::boolean: return *node.value<bool>() ? "true" : "false";
     default: return "a date";
   }
 }
@@ -94,9 +95,10 @@ class Section {
       : table_(table), prefix_(std::move(prefix)), file_(file), from_command_line_(from_command_line) {}
 
   bool has(std::string_view key) {
-    known_.emplace_back(key);
-    return table_ && table_->contains(key);
+    know(key);
+    return contains(key);
   }
+  bool contains(std::string_view key) const { return table_ && table_->contains(key); }
 
   std::string text(std::string_view key, const std::string& fallback) {
     const toml::node* n = find(key);
@@ -107,6 +109,11 @@ class Section {
     }
     note(key, toml_string(value));
     return value;
+  }
+
+  // For a key that is there to be read by people.
+  void check_text(std::string_view key) {
+    if (const toml::node* n = find(key); n && !n->is_string()) wrong_type(*n, key, "a string");
   }
 
   template <class E>
@@ -202,13 +209,17 @@ class Section {
     return value;
   }
 
-  // A file named relative to `folder`; noted as an absolute path, so that the resolved configuration can be moved.
-  std::filesystem::path file(std::string_view key, const std::filesystem::path& folder) {
+  // A file named relative to `folder`.
+  std::filesystem::path locate(std::string_view key, const std::filesystem::path& folder) {
     const toml::node* n = find(key);
     if (!n) return {};
     if (!n->is_string()) wrong_type(*n, key, "the name of a file");
-    const std::filesystem::path path = std::filesystem::absolute(folder / *n->value<std::string>()).lexically_normal();
-    note(key, toml_string(path.string()));
+    return std::filesystem::absolute(folder / *n->value<std::string>()).lexically_normal();
+  }
+  // The same, noted as an absolute path, so that the resolved configuration can be moved.
+  std::filesystem::path file(std::string_view key, const std::filesystem::path& folder) {
+    const std::filesystem::path path = locate(key, folder);
+    if (!path.empty()) note(key, toml_string(path.string()));
     return path;
   }
 
@@ -223,11 +234,14 @@ class Section {
     return {table(key), prefix_ + std::string(key) + ".", file_, from_command_line_};
   }
 
-  // A key that was never asked for is a mistake.
-  void finish() const {
+  // A key that was never asked for is a mistake. `others` are the tables that it may have been meant for.
+  void finish(const std::vector<const Section*>& others) const {
     if (!table_) return;
     for (const auto& [key, node] : *table_) {
       if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
+      for (const Section* other : others)
+        if (std::find(other->known_.begin(), other->known_.end(), key.str()) != other->known_.end())
+          fail(node, key.str(), fmt::format("unknown key; did you mean {}{}?", other->prefix_, key.str()));
       const auto near = nearest(key.str(), known_);
       fail(node, key.str(),
            near ? fmt::format("unknown key; did you mean {}{}?", prefix_, *near)
@@ -239,12 +253,19 @@ class Section {
     const std::string name = prefix_ + std::string(key);
     if (const auto option = from_command_line_.find(name); option != from_command_line_.end())
       throw Error(ErrorKind::usage, option->second, what);
+    // A table may be there only because the command line gave a key of it.
+    const auto inside = from_command_line_.lower_bound(name + ".");
+    if (node.source().begin.line == 0 && inside != from_command_line_.end() && inside->first.starts_with(name + "."))
+      throw Error(ErrorKind::usage, inside->second, fmt::format("{}: {}", name, what));
     throw Error(ErrorKind::usage, fmt::format("{}:{}", file_, node.source().begin.line), fmt::format("{}: {}", name, what));
   }
   [[noreturn]] void fail(std::string_view key, const std::string& what) const {
     if (const toml::node* n = table_ ? table_->get(key) : nullptr) fail(*n, key, what);
     throw Error(ErrorKind::usage, file_, fmt::format("{}{}: {}", prefix_, key, what));
   }
+
+  // Writes a key down for the resolved configuration.
+  void note(std::string_view key, std::string_view value) { lines_ += fmt::format("{} = {}\n", key, value); }
 
   // The lines written so far, under a heading unless this is the top of the file.
   std::string lines() const {
@@ -253,8 +274,11 @@ class Section {
   }
 
  private:
+  void know(std::string_view key) {
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  }
   const toml::node* find(std::string_view key) {
-    known_.emplace_back(key);
+    know(key);
     return table_ ? table_->get(key) : nullptr;
   }
   const toml::node& need(std::string_view key, std::string_view what) {
@@ -262,10 +286,8 @@ class Section {
     if (!n) throw Error(ErrorKind::usage, file_, fmt::format("{}{}: missing, {} is needed", prefix_, key, what));
     return *n;
   }
-  void note(std::string_view key, std::string_view value) { lines_ += fmt::format("{} = {}\n", key, value); }
-
   [[noreturn]] void wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const {
-    fail(n, key, fmt::format("{} is given, {} is needed", type_name(n), wanted));
+    fail(n, key, fmt::format("{} is given, {} is needed", what_is(n), wanted));
   }
   double as_number(const toml::node& n, std::string_view key) const {
     if (!n.is_number()) wrong_type(n, key, "a number");
@@ -303,12 +325,17 @@ toml::table parse(std::string_view text, const std::string& where) {
 }
 
 // Puts `key = value` into the table, making the tables on the way. A value that is not TOML is taken as a string: --set method=nested.
-void set_key(toml::table& table, const Override& o) {
+// Returns the table it went into.
+toml::table& set_key(toml::table& table, const Override& o) {
   const auto fail = [&](const std::string& what) { throw Error(ErrorKind::usage, o.option, what); };
+  if (o.key.starts_with('.') || o.key.find("..") != std::string::npos) fail("the name of a table is missing");
   toml::table parsed;
   try {
     parsed = toml::parse("value = " + o.value);
   } catch (const toml::parse_error&) {
+    const std::string_view digits = std::string_view(o.value).substr(o.value.starts_with("-") ? 1 : 0);
+    if (digits.size() > 18 && digits.find_first_not_of("0123456789") == std::string_view::npos)
+      fail(fmt::format("{} is too large", implicit_diffusion::io::printable(o.value, 40)));
     parsed.insert_or_assign("value", o.value);
   }
   if (parsed.size() != 1) fail("one value is needed");
@@ -323,6 +350,21 @@ void set_key(toml::table& table, const Override& o) {
   }
   if (rest.empty()) fail("a key is missing");
   at->insert_or_assign(rest, std::move(*parsed.get("value")));
+  return *at;
+}
+
+// A law can be given in several ways, each of them a group of keys. One that the command line gives takes the place of the file's.
+const std::vector<std::vector<std::string_view>> ways_to_give_a_law{{"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}};
+
+void drop_other_ways(toml::table& table, const std::string& full_key, const std::map<std::string, std::string>& from_command_line) {
+  const std::size_t dot = full_key.rfind('.');
+  if (dot == std::string::npos) return;
+  const std::string prefix = full_key.substr(0, dot + 1), key = full_key.substr(dot + 1);
+  const auto has_key = [&](const auto& way) { return std::find(way.begin(), way.end(), key) != way.end(); };
+  if (std::none_of(ways_to_give_a_law.begin(), ways_to_give_a_law.end(), has_key)) return;
+  for (const auto& way : ways_to_give_a_law)
+    for (const std::string_view other : way)
+      if (!has_key(way) && !from_command_line.contains(prefix + std::string(other))) table.erase(other);
 }
 
 PotentialSpec read_potential(Section& s) {
@@ -382,11 +424,14 @@ std::vector<double> read_theta(const std::filesystem::path& path) {
 std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, const std::filesystem::path& folder) {
   std::vector<double> theta;
   std::string_view key = "theta";
+  for (const char* way : {"theta_file", "data", "means"})
+    if (s.has("theta") && s.contains(way)) s.fail(way, "theta is given too; one of them is meant");
   if (s.has("theta")) {
     theta = s.numbers("theta", {});
   } else if (s.has("theta_file")) {
     key = "theta_file";
-    theta = read_theta(s.file("theta_file", folder));
+    theta = read_theta(s.locate("theta_file", folder));
+    s.note("theta", written_list(theta));  // the file may be gone or changed when this run is repeated
   } else if (potential.kind == PotentialKind::mixture && s.has("means")) {
     const implicit_diffusion::Mixture mixture(potential.components, potential.dimension, {potential.covariance, potential.kappa});
     const std::vector<double> logits = s.numbers("logits", std::vector<double>(potential.components));
@@ -414,11 +459,23 @@ std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, 
   if (theta.size() != p) {
     const std::string what = fmt::format("{} numbers, the potential has {} parameters", theta.size(), p);
     if (key == "theta") s.fail(key, what);
-    throw Error(ErrorKind::data, implicit_diffusion::io::display(s.file("theta_file", folder)), what);
+    throw Error(ErrorKind::data, implicit_diffusion::io::display(s.locate("theta_file", folder)), what);
   }
   if (const auto j = make_potential(potential).find_inadmissible(theta))
     s.fail(key, fmt::format("number {} makes a covariance that is not positive definite", *j + 1));
   return theta;
+}
+
+// The potential; what it complains about as "potential.KEY: ..." is told with the line of that key.
+implicit_diffusion::Potential<float> checked_potential(const PotentialSpec& spec, const Section& s) {
+  try {
+    return make_potential(spec);
+  } catch (const Error& e) {
+    const std::string_view what = e.what(), prefix = "potential.";
+    const std::size_t colon = what.find(": ");
+    if (!what.starts_with(prefix) || colon == std::string_view::npos) throw;
+    s.fail(what.substr(prefix.size(), colon - prefix.size()), std::string(what.substr(colon + 2)));
+  }
 }
 
 }  // namespace
@@ -466,17 +523,18 @@ Configuration read_configuration(std::string_view text, const std::string& where
   if (overrides.quick)
     if (const toml::table* quick = table["quick"].as_table())
       for (const auto& [key, value] : *quick) table.insert_or_assign(key, value);
-  for (const Override& o : overrides.set) {
-    set_key(table, o);
-    from_command_line[o.key] = o.option;
-  }
+  for (const Override& o : overrides.set) from_command_line[o.key] = o.option;
+  for (const Override& o : overrides.set) drop_other_ways(set_key(table, o), o.key, from_command_line);
 
   Configuration c;
   Section top(&table, "", where, from_command_line);
   using Sign = Section::Sign;
   c.experiment = top.text("experiment", name);
   c.title = top.text("title", c.experiment);
-  for (const auto* key : {"duration", "quick"}) top.has(key);
+  if (c.experiment.empty() || c.experiment.find('/') != std::string::npos)
+    top.fail("experiment", fmt::format("{} cannot name a folder", implicit_diffusion::io::excerpt(c.experiment)));
+  top.check_text("duration");
+  top.table("quick");
   c.method = top.word("method", Method::implicit, methods);
   c.particles = top.integer("particles", 1000, 1);
   c.steps = top.integer("steps", 5000, 0);
@@ -495,7 +553,7 @@ Configuration read_configuration(std::string_view text, const std::string& where
 
   Section potential = top.section("potential");
   c.potential = read_potential(potential);
-  const implicit_diffusion::Potential<float> v = make_potential(c.potential);
+  const implicit_diffusion::Potential<float> v = checked_potential(c.potential, potential);
 
   Section reward = top.section("reward");
   if (top.has("reward")) c.reward = read_reward(reward, RewardKind::hard, 2.5, 1.0, v.dimension());
@@ -532,6 +590,10 @@ Configuration read_configuration(std::string_view text, const std::string& where
     if (c.start.mean.size() != v.dimension())
       start.fail("mean", fmt::format("{} numbers, the potential has dimension {}", c.start.mean.size(), v.dimension()));
     c.start.scale = start.number("scale", 1.0, Sign::not_negative);
+    constexpr double largest = 1e37;  // samples are single precision
+    for (const double m : c.start.mean)
+      if (std::abs(m) > largest) start.fail("mean", fmt::format("{} is too large for single precision", m));
+    if (c.start.scale > largest) start.fail("scale", fmt::format("{} is too large for single precision", c.start.scale));
   }
 
   c.theta_opt = top.numbers("theta_opt", c.reference ? c.reference->theta : std::vector<double>{});
@@ -548,13 +610,25 @@ Configuration read_configuration(std::string_view text, const std::string& where
     top.fail("method", fmt::format("{} needs a table smooth_reward", to_string(c.method)));
   if (c.method == Method::langevin_optimised && c.theta_opt.empty()) top.fail("method", "langevin-optimised needs theta_opt");
 
-  c.resolved = top.lines();
-  top.finish();
-  for (const Section* s : {&potential, &reward, &smooth, &reference, &base, &start}) {
-    s->finish();
+  const std::vector<const Section*> sections{&top, &potential, &reward, &smooth, &reference, &base, &start};
+  for (const Section* s : sections) {
+    s->finish(sections);
     c.resolved += s->lines();
   }
-  check_size(c, v.dimension(), v.parameters());
+  check_size(c, v.dimension(), v.parameters(), [&](std::string_view key, const std::string& reason) { top.fail(key, reason); });
+  try {
+    (void)toml::parse(c.resolved);
+  } catch (const toml::parse_error&) {
+    throw Error(ErrorKind::usage, where, "the name of a file or folder in it, or its own, is not UTF-8");
+  }
+  return c;
+}
+
+Configuration with_seed(Configuration c, std::uint64_t seed) {
+  const auto line = [](std::uint64_t s) { return fmt::format("\nseed = {}\n", s); };
+  const std::string before = line(c.seed);
+  c.resolved.replace(c.resolved.find(before), before.size(), line(seed));
+  c.seed = seed;
   return c;
 }
 

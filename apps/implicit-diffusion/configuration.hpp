@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -114,6 +115,10 @@ struct Description {
 Configuration read_configuration(std::string_view text, const std::string& where, const std::string& name,
                                  const std::filesystem::path& folder, const Overrides& overrides);
 Description read_description(std::string_view text, const std::string& name);
+
+// The same experiment with another seed.
+Configuration with_seed(Configuration c, std::uint64_t seed);
+inline constexpr std::uint64_t largest_seed = std::numeric_limits<std::int64_t>::max();  // of a TOML integer
 
 // The experiments inside the program, by name.
 const std::map<std::string, std::string>& built_in_experiments();

@@ -1,5 +1,6 @@
 #include "interrupt.hpp"
 
+#include <chrono>
 #include <csignal>
 #include <unistd.h>
 
@@ -21,14 +22,20 @@ Interrupt::Interrupt() {
   const sigset_t set = watched();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   waiter_ = std::thread([this, set] {
+    std::chrono::steady_clock::time_point first;
     for (;;) {
       int number = 0;
       sigwait(&set, &number);
       if (done_) return;
       if (number == SIGUSR2) continue;
-      if (signal_ != 0) _exit(128 + number);
-      signal_ = number;
-      source_.request_stop();
+      const auto now = std::chrono::steady_clock::now();
+      if (signal_ == 0) {
+        signal_ = number;
+        first = now;
+        source_.request_stop();
+      } else if (now - first > std::chrono::seconds(2)) {
+        _exit(128 + number);
+      }
     }
   });
 }

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <new>
 #include <unistd.h>
 
@@ -26,8 +27,10 @@ void print(const std::string& text) {
   }
 }
 
+void print_error(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 void complain(const std::string& message) {
-  fmt::print(stderr, "implicit-diffusion: {}\n", implicit_diffusion::io::printable(message));
+  print_error(fmt::format("implicit-diffusion: {}\n", implicit_diffusion::io::printable(message)));
 }
 
 namespace {
@@ -66,7 +69,15 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
   }
   std::string what = error.what();
   std::replace(what.begin(), what.end(), '\n', ' ');
+  if (what.starts_with("--")) return what;  // it names the option
   return fmt::format("{}: {}", chosen.empty() ? "command line" : chosen.front()->get_name(), what);
+}
+
+// A standard stream that is closed would give its number to the next file that is opened, and messages would end up in there. It
+// becomes one that cannot be written.
+void reserve_standard_streams() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
 }
 
 int run(int argc, char** argv) {
@@ -94,7 +105,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   if (!action) {
-    fmt::print(stderr, "{}", app.help());
+    print_error(app.help());
     return exit_usage;
   }
   return action();
@@ -106,6 +117,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to report, not a reason to die
   std::signal(SIGXFSZ, SIG_IGN);
+  program::reserve_standard_streams();
   try {
     return program::run(argc, argv);
   } catch (const implicit_diffusion::Error& e) {

@@ -37,20 +37,20 @@ Reward<float> make_reward(const RewardSpec& s) {
   throw std::logic_error("a reward without a type");
 }
 
-void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters) {
+void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters,
+                const std::function<void(std::string_view key, const std::string& reason)>& refuse) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  const auto refuse = [&](const char* key, std::int64_t value, double bytes) {
-    throw Error(ErrorKind::usage, key,
-                fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
+  const auto too_large = [&](const char* key, std::int64_t value, double bytes) {
+    refuse(key, fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
   };
   // The population twice (the second for a step back), its weights and one more array of its size.
   const double samples = static_cast<double>(c.particles) * (2.0 * static_cast<double>(dimension) + 3.0) * sizeof(float);
-  if (samples > 0.8 * memory) refuse("particles", c.particles, samples);
+  if (samples > 0.8 * memory) too_large("particles", c.particles, samples);
   if (static_cast<double>(c.particles) * static_cast<double>(dimension) > 0x1p34)
-    throw Error(ErrorKind::usage, "particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
+    refuse("particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
   const double rows = static_cast<double>(c.steps) / static_cast<double>(c.log_every);
   const double metrics = rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double);
-  if (metrics > 0.8 * memory) refuse("log_every", c.log_every, metrics);
+  if (metrics > 0.8 * memory) too_large("log_every", c.log_every, metrics);
 }
 
 Population<float> read_population(const std::filesystem::path& path, std::size_t dimension) {

@@ -24,8 +24,9 @@ using implicit_diffusion::Workers;
 Potential<float> make_potential(const PotentialSpec& spec);
 Reward<float> make_reward(const RewardSpec& spec);
 
-// Throws a usage Error where the run would not fit into this machine's memory, before anything is allocated.
-void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters);
+// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is allocated.
+void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters,
+                const std::function<void(std::string_view key, const std::string& reason)>& refuse);
 
 // Where chains begin: a Gaussian, or the samples of a file.
 class Start {

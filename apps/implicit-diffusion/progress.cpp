@@ -1,10 +1,11 @@
 #include "progress.hpp"
 
+#include "commands.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
-#include <cstdio>
 
 namespace program {
 namespace {
@@ -35,19 +36,12 @@ void Progress::operator()(std::int64_t step, const Figures& figures) {
   if (rate > 0) line += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step) / rate));
   if (std::isfinite(figures.reward)) line += fmt::format("  reward {:.4f}", figures.reward);
   if (std::isfinite(figures.log_likelihood)) line += fmt::format("  log-likelihood {:.3f}", figures.log_likelihood);
-  if (terminal_)
-    fmt::print(stderr, "\r\x1b[K{}", line);
-  else
-    fmt::print(stderr, "{}\n", line);
-  std::fflush(stderr);
+  print_error(terminal_ ? fmt::format("\r\x1b[K{}", line) : line + "\n");
   shown_ = true;
 }
 
 void Progress::finish() {
-  if (!quiet_ && terminal_ && shown_) {
-    fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
+  if (!quiet_ && terminal_ && shown_) print_error("\r\x1b[K");
 }
 
 }  // namespace program

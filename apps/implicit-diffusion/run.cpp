@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 struct Options {
   std::string experiment, output;
   std::vector<std::string> set;
-  std::uint64_t seed = 0, repeats = 1, threads = 0;
-  std::int64_t steps = 0;
+  std::string seed, steps;  // empty: as the file says
+  std::uint64_t repeats = 1, threads = 0;
   bool has_seed = false, has_steps = false, overwrite = false, print_config = false, quick = false, quiet = false, no_report = false;
 };
 
@@ -217,8 +217,9 @@ std::string repeats_table(const std::vector<Json>& runs, const fs::path& folder,
 }
 
 // The summary over all repeats.
-Json summarise_repeats(const std::vector<Json>& runs, std::size_t threads, double seconds) {
+Json summarise_repeats(const std::vector<Json>& runs, std::size_t wanted, std::size_t threads, double seconds) {
   Json top = runs.front();
+  if (runs.size() < wanted && top["status"] == "completed") top["status"] = "interrupted";
   Json seeds = Json::array();
   std::int64_t evaluations = 0;
   for (const Json& r : runs) {
@@ -245,8 +246,8 @@ int run(const Options& o) {
       throw Error(ErrorKind::usage, "--set", fmt::format("{} is not of the form key=value", io::excerpt(s)));
     overrides.set.push_back({s.substr(0, equals), s.substr(equals + 1), "--set " + s.substr(0, equals)});
   }
-  if (o.has_seed) overrides.set.push_back({"seed", fmt::format("{}", o.seed), "--seed"});
-  if (o.has_steps) overrides.set.push_back({"steps", fmt::format("{}", o.steps), "--steps"});
+  if (o.has_seed) overrides.set.push_back({"seed", o.seed, "--seed"});
+  if (o.has_steps) overrides.set.push_back({"steps", o.steps, "--steps"});
   const Configuration c = load_experiment(o.experiment, overrides);
   if (o.print_config) {
     print(c.resolved);
@@ -260,8 +261,15 @@ int run(const Options& o) {
     const Start start(c.start, static_cast<std::size_t>(c.particles), potential.dimension(), Noise(c.seed));
     if (c.reference && !c.reference->data.empty()) read_population(c.reference->data, potential.dimension());
   }
-  prepare_directory(folder, o.overwrite);
+  if (o.overwrite)
+    for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples},
+                                    std::pair{"reference.data", c.reference ? c.reference->data : fs::path()}})
+      if (!file.empty() && is_replaced(folder, file))
+        throw Error(ErrorKind::usage, key, fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file)));
+  if (c.seed + o.repeats - 1 > largest_seed)
+    throw Error(ErrorKind::usage, "--repeats", fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
+  prepare_directory(folder, o.overwrite);
 
   std::vector<Done> done;
   std::string text;
@@ -277,13 +285,11 @@ int run(const Options& o) {
     std::exception_ptr failure;
     const auto work = [&] {
       for (std::size_t i = next++; i < o.repeats && !interrupt.token().stop_requested(); i = next++) try {
-          Overrides with_seed = overrides;
-          with_seed.set.push_back({"seed", fmt::format("{}", c.seed + i), "--seed"});
-          const Configuration mine = load_experiment(o.experiment, with_seed);
+          const Configuration mine = with_seed(c, c.seed + i);
           const fs::path place = folder / fmt::format("seed-{}", mine.seed);
           io::make_directory(place);
           results[i] = run_one(mine, place, threads / at_once, true, interrupt.token());
-          if (!o.quiet) fmt::print(stderr, "{}: seed {} done, {} of {}\n", c.experiment, mine.seed, ++finished, o.repeats);
+          if (!o.quiet) print_error(fmt::format("{}: seed {} done, {} of {}\n", c.experiment, mine.seed, ++finished, o.repeats));
         } catch (...) {
           const std::lock_guard lock(mutex);
           if (!failure) failure = std::current_exception();
@@ -306,18 +312,22 @@ int run(const Options& o) {
     if (summaries.empty()) return 128 + interrupt.signal();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     io::write_file(folder / "config.toml", c.resolved);
-    io::write_file(folder / "summary.json", summarise_repeats(summaries, threads, seconds).dump(2) + "\n");
+    io::write_file(folder / "summary.json", summarise_repeats(summaries, o.repeats, threads, seconds).dump(2) + "\n");
     text = repeats_table(summaries, folder, !o.no_report);
   }
 
-  if (!o.no_report) write_report(folder);
+  if (!o.no_report) write_report(folder, folder / "report.html");
   print(text);
   for (const Done& d : done)
     if (d.outcome.status == Status::diverged) {
       complain(fmt::format("{}: {}", c.experiment, d.divergence));
       return exit_diverged;
     }
-  return interrupt.signal() ? 128 + interrupt.signal() : 0;
+  // A signal that came when all was done has interrupted nothing.
+  const bool all = done.size() == o.repeats && std::all_of(done.begin(), done.end(), [](const Done& d) {
+                     return d.outcome.status == Status::completed;
+                   });
+  return all ? 0 : 128 + interrupt.signal();
 }
 
 }  // namespace
@@ -327,8 +337,8 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* run_command = app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
   run_command->footer("Example: implicit-diffusion run langevin-reward --seed 1 --set method=nested --set inner_steps=10");
   run_command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml")->required();
-  CLI::Option* seed = run_command->add_option("--seed", o->seed, "seed of all noise");
-  CLI::Option* steps = run_command->add_option("--steps", o->steps, "outer steps");
+  CLI::Option* seed = run_command->add_option("--seed", o->seed, "seed of all noise")->type_name("N");
+  CLI::Option* steps = run_command->add_option("--steps", o->steps, "outer steps")->type_name("K");
   run_command->add_option("--repeats", o->repeats, "independent runs, with seeds N, N+1, ...")->check(CLI::Range(1, 100000));
   run_command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")->check(CLI::Range(1, 1024));
   run_command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)");

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace program {
 namespace {
@@ -23,9 +24,27 @@ bool is_repeat(const fs::path& p) {
   return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
+// What reports rely on.
+void check_summary(const std::string& text, const std::string& where) {
+  const auto summary = nlohmann::json::parse(text, nullptr, false);
+  const auto fail = [&](const std::string& what) { throw Error(ErrorKind::data, where, what); };
+  if (summary.is_discarded()) fail("not JSON");
+  if (!summary.is_object()) fail("not a JSON object");
+  if (!summary.contains("status") || !summary["status"].is_string()) fail("status: missing, or not a string");
+  if (summary.contains("first_step_at") && !summary["first_step_at"].is_object()) fail("first_step_at: not an object");
+}
+
 constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy", "samples.npy", "report.html"};
 
 }  // namespace
+
+bool is_replaced(const fs::path& folder, const fs::path& file) {
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
+  if (inside.empty()) return false;
+  const bool is_run_file = std::find(run_files.begin(), run_files.end(), inside) != run_files.end();
+  return is_run_file || is_repeat(*inside.begin());
+}
 
 void prepare_directory(const fs::path& folder, bool overwrite) {
   std::error_code error;
@@ -66,13 +85,17 @@ RunFiles read_run(const fs::path& folder) {
   run.folder = folder;
   run.configuration = load_experiment((folder / "config.toml").string(), {});
   run.summary = io::read_file(folder / "summary.json");
-  if (!nlohmann::json::accept(run.summary)) throw Error(ErrorKind::data, io::display(folder / "summary.json"), "not JSON");
+  check_summary(run.summary, io::display(folder / "summary.json"));
   io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
   run.header = std::move(metrics.header);
   run.columns = std::move(metrics.columns);
   for (const char* name : {"step", "gradient_evaluations", "seconds", "reward"})
     if (std::find(run.header.begin(), run.header.end(), name) == run.header.end())
       throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
+  if (run.columns.front().empty()) throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has no rows");
+  const auto at = std::find(run.header.begin(), run.header.end(), "step") - run.header.begin();
+  for (const double step : run.columns[static_cast<std::size_t>(at)])
+    if (!std::isfinite(step)) throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has a row without a step");
 
   const io::Array theta = io::read_npy(folder / "theta.npy");
   const std::size_t p = run.configuration.start.theta.size();
@@ -82,8 +105,14 @@ RunFiles read_run(const fs::path& folder) {
   for (std::size_t i = 0; i < theta.shape[0]; ++i)
     run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
                            theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
+  const Potential<float> potential = make_potential(run.configuration.potential);
+  for (std::size_t i = 0; i < run.theta.size(); ++i) {
+    const bool finite = std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
+    if (!finite || potential.find_inadmissible(run.theta[i]))
+      throw Error(ErrorKind::data, io::display(folder / "theta.npy"), fmt::format("row {} is not a parameter of the potential", i + 1));
+  }
   if (fs::exists(folder / "samples.npy", error))
-    run.samples = read_population(folder / "samples.npy", make_potential(run.configuration.potential).dimension());
+    run.samples = read_population(folder / "samples.npy", potential.dimension());
   return run;
 }
 

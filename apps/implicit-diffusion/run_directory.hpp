@@ -13,6 +13,8 @@ namespace program {
 // Makes the folder ready for a new run. An existing one that is not empty is refused, unless `overwrite`: then the files of the run that
 // was there go, and nothing else.
 void prepare_directory(const std::filesystem::path& folder, bool overwrite);
+// True if the file is one that --overwrite removes from the folder.
+bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
 
 // A run as its files tell it.
 struct RunFiles {

@@ -360,11 +360,11 @@ std::string comparison_report(const std::vector<RunFiles>& runs) {
   return report::to_html(page);
 }
 
-void write_report(const std::filesystem::path& folder) {
+void write_report(const std::filesystem::path& folder, const std::filesystem::path& file) {
   const auto repeats = repeats_of(folder);
   std::vector<RunFiles> runs;
   for (const auto& r : repeats) runs.push_back(read_run(r));
-  io::write_file(folder / "report.html", runs.empty() ? run_report(read_run(folder)) : repeats_report(runs));
+  io::write_file(file, runs.empty() ? run_report(read_run(folder)) : repeats_report(runs));
 }
 
 }  // namespace program

@@ -18,7 +18,7 @@ std::string repeats_report(const std::vector<RunFiles>& runs);
 // Any runs, compared.
 std::string comparison_report(const std::vector<RunFiles>& runs);
 
-// Makes report.html in the folder of a run, with or without repeats.
-void write_report(const std::filesystem::path& folder);
+// Makes the report of the run in a folder, with or without repeats.
+void write_report(const std::filesystem::path& folder, const std::filesystem::path& file);
 
 }  // namespace program

@@ -1,0 +1,392 @@
+// What a run leaves behind, and what can be done with it: the files, their shapes, running it again, starting from it, reporting on it.
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+
+#include "program/run_program.hpp"
+
+namespace program_test {
+namespace {
+
+using Words = std::vector<std::string>;
+using Shape = std::vector<std::size_t>;
+
+const Words files_of_a_run{"config.toml", "metrics.csv", "report.html", "samples.npy", "summary.json", "theta.npy"};
+// A run of 25 steps with rows at 0, 10, 20 and 25.
+const Words short_run{"run", "langevin-reward", "--steps", "25", "--set", "particles=130", "--quiet"};
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Words header(const fs::path& place) { return io::read_csv(place / "metrics.csv", io::EmptyCell::nan).header; }
+
+std::string descr(const fs::path& file) {
+  const std::string bytes = contents(file);
+  const std::size_t at = bytes.find("'descr': '") + 10;
+  return bytes.substr(at, 3);
+}
+
+TEST(GoodRun, LeavesTheFilesOfTheContract) {
+  const Folder folder;
+  const Result result = run(folder, short_run);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const fs::path r = folder / "runs/langevin-reward-0";
+  EXPECT_EQ(names(r), files_of_a_run);
+
+  EXPECT_EQ(header(r),
+            (Words{"step", "gradient_evaluations", "seconds", "reward", "exact_reward", "exact_kl", "log_likelihood"}));
+  EXPECT_EQ(column(r, "step"), (std::vector<double>{0, 10, 20, 25}));
+  EXPECT_EQ(column(r, "gradient_evaluations"), (std::vector<double>{0, 10, 20, 25}));
+  for (const double kl : column(r, "exact_kl")) EXPECT_TRUE(std::isnan(kl)) << "there is no reference";
+
+  EXPECT_EQ(io::read_npy(r / "theta.npy").shape, (Shape{4, 6}));
+  EXPECT_EQ(descr(r / "theta.npy"), "<f8");
+  EXPECT_EQ(io::read_npy(r / "samples.npy").shape, (Shape{130, 2}));
+  EXPECT_EQ(descr(r / "samples.npy"), "<f4");
+
+  const Json s = json(r / "summary.json");
+  EXPECT_EQ(s["experiment"], "langevin-reward");
+  EXPECT_EQ(s["method"], "implicit");
+  EXPECT_EQ(s["seed"], 0);
+  EXPECT_EQ(s["steps"], 25);
+  EXPECT_EQ(s["status"], "completed");
+  EXPECT_EQ(s["gradient_evaluations"], 25);
+  EXPECT_EQ(s["format"], 1);
+  EXPECT_TRUE(s["version"].is_string());
+  EXPECT_GE(s["threads"], 1);
+  EXPECT_GE(s["seconds"], 0.0);
+  EXPECT_TRUE(s["exact_kl"].is_null());
+  for (const char* key : {"reward", "exact_reward", "log_likelihood"}) EXPECT_EQ(s[key], column(r, key).back()) << key;
+  for (const char* key : {"first_step_at", "gradient_evaluations_at"}) {
+    EXPECT_EQ(s[key].size(), 2U);
+    EXPECT_TRUE(s[key].contains("-5.8") && s[key].contains("-2.0")) << s[key];
+  }
+  const io::Array theta = io::read_npy(r / "theta.npy");
+  EXPECT_EQ(s["theta"].get<std::vector<double>>(), std::vector<double>(theta.values.end() - 6, theta.values.end()));
+
+  const std::string report = contents(r / "report.html");
+  EXPECT_TRUE(report.starts_with("<!DOCTYPE html>"));
+  EXPECT_NE(report.find("</html>"), std::string::npos);
+  EXPECT_EQ(report.find("src=\"http"), std::string::npos) << "it needs no network";
+}
+
+TEST(GoodRun, PrintsTheClosingTableAndNothingElse) {
+  const Folder folder;
+  const auto table = lines(run(folder, short_run).out);
+  ASSERT_GE(table.size(), 2U);
+  EXPECT_TRUE(table.front().starts_with("langevin-reward (implicit, seed 0): completed, 25 steps in "))
+      << table.front();
+  for (std::size_t i = 1; i < table.size(); ++i) EXPECT_TRUE(table[i].starts_with("  ")) << table[i];
+  EXPECT_NE(table.back().find("runs/langevin-reward-0/report.html"), std::string::npos);
+}
+
+TEST(GoodRun, CountsTheInnerStepsAsGradientEvaluations) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--set", "method=nested", "--output", "r"}).code, 0);
+  EXPECT_EQ(json(folder / "r/summary.json")["gradient_evaluations"], 250) << "10 inner steps unless given";
+  EXPECT_EQ(column(folder / "r", "gradient_evaluations"), (std::vector<double>{0, 100, 200, 250}));
+}
+
+TEST(GoodRun, OfNoStepsWritesTheStart) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, {"run", "langevin-reward", "--steps", "0", "--output", "r"}).code, 0);
+  EXPECT_EQ(names(folder / "r"), files_of_a_run);
+  EXPECT_EQ(column(folder / "r", "step"), (std::vector<double>{0}));
+  EXPECT_EQ(io::read_npy(folder / "r/theta.npy").values, (std::vector<double>{1.5, 0, 1.5, 0, 1.5, 0}));
+  EXPECT_EQ(json(folder / "r/summary.json")["steps"], 0);
+  // N(0, I): the mean of 1000 has standard error 0.032.
+  const io::Array x = io::read_npy(folder / "r/samples.npy");
+  double sum = 0;
+  for (const double v : x.values) sum += v;
+  EXPECT_NEAR(sum / 2000, 0, 5 / std::sqrt(2000.0));
+}
+
+TEST(GoodRun, ConfigTomlGivesTheSameRun) {
+  const Folder folder;
+  for (const Words& change : {Words{"langevin-reward"}, Words{"ebm-wells"}, Words{"ebm-mixture"},
+                              Words{"langevin-reward", "--set", "method=guided"},
+                              Words{"langevin-reward", "--set", "method=nested", "--set", "optimizer=adam"},
+                              Words{"langevin-reward", "--set", "schedule=cube-root", "--set", "order=authors"}}) {
+    const Words options{"--steps", "25", "--seed", "7", "--output"};
+    ASSERT_EQ(run(folder, Words{"run"} + change + options + Words{"a", "--overwrite"}).code, 0);
+    ASSERT_EQ(run(folder, {"run", "a/config.toml", "--output", "b", "--overwrite"}).code, 0);
+    EXPECT_TRUE(same_bytes(folder / "a", folder / "b", {"theta.npy", "samples.npy", "config.toml"})) << change.back();
+    for (const std::string& name : header(folder / "a"))
+      if (name != "seconds") {
+        const auto first = column(folder / "a", name), second = column(folder / "b", name);
+        ASSERT_EQ(first.size(), second.size());
+        for (std::size_t i = 0; i < first.size(); ++i)
+          EXPECT_TRUE(first[i] == second[i] || (std::isnan(first[i]) && std::isnan(second[i]))) << name;
+      }
+  }
+}
+
+TEST(GoodRun, PrintedConfigurationIsAFixedPoint) {
+  const Folder folder;
+  for (const char* name : {"langevin-reward", "ebm-wells", "ebm-mixture"}) {
+    const Result first = run(folder, {"run", name, "--print-config", "--seed", "3", "--set", "log_every=7"});
+    ASSERT_EQ(first.code, 0);
+    EXPECT_EQ(first.err, "");
+    EXPECT_NE(first.out.find("\nseed = 3\n"), std::string::npos);
+    EXPECT_NE(first.out.find("\nlog_every = 7\n"), std::string::npos);
+    write(folder / "x.toml", first.out);
+    const Result second = run(folder, {"run", "x.toml", "--print-config"});
+    EXPECT_EQ(second.code, 0) << second.err;
+    EXPECT_EQ(second.out, first.out);
+  }
+  EXPECT_FALSE(fs::exists(folder / "runs"));
+}
+
+TEST(GoodRun, OverwriteReplacesTheRunAndNothingElse) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "r", "--repeats", "2"}).code, 0);
+  write(folder / "r/notes.txt", "mine");
+  write(folder / "r/seed-old/notes.txt", "mine");
+  for (int i = 0; i < 2; ++i) {
+    const Result result = run(folder, short_run + Words{"--output", "r", "--overwrite"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    Words expected = files_of_a_run + Words{"notes.txt", "seed-old", "seed-old/notes.txt"};
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(names(folder / "r"), expected);
+  }
+  EXPECT_EQ(contents(folder / "r/notes.txt"), "mine");
+}
+
+// The configuration may lie in the folder that is overwritten.
+TEST(GoodRun, OverwritesItself) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "r"}).code, 0);
+  const std::string theta = contents(folder / "r/theta.npy");
+  for (const Words& more : {Words{}, Words{"--repeats", "2"}}) {
+    const Result result = run(folder, Words{"run", "r/config.toml", "--output", "r", "--overwrite", "--quiet"} + more);
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+  EXPECT_EQ(contents(folder / "r/seed-0/theta.npy"), theta);
+}
+
+TEST(GoodRun, WithoutAReportSaysWhereItsFilesAre) {
+  const Folder folder;
+  const Result result = run(folder, short_run + Words{"--no-report", "--output", "r"});
+  ASSERT_EQ(result.code, 0);
+  EXPECT_FALSE(fs::exists(folder / "r/report.html"));
+  EXPECT_NE(result.out.find("files"), std::string::npos);
+  EXPECT_EQ(run(folder, {"report", "r"}).out, "r/report.html\n");
+  EXPECT_TRUE(fs::exists(folder / "r/report.html"));
+}
+
+TEST(GoodRun, RepeatsAreTheSingleRuns) {
+  const Folder folder;
+  const Result result = run(folder, short_run + Words{"--seed", "4", "--repeats", "3", "--output", "r"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const Json top = json(folder / "r/summary.json");
+  EXPECT_EQ(top["seeds"], (Json{4, 5, 6}));
+  ASSERT_EQ(top["runs"].size(), 3U);
+  for (const char* key : {"experiment", "method", "seed", "steps", "status", "theta", "reward", "gradient_evaluations",
+                          "seconds", "threads", "version", "format"})
+    EXPECT_TRUE(top.contains(key)) << key;
+  EXPECT_TRUE(fs::exists(folder / "r/report.html"));
+
+  ASSERT_EQ(run(folder, short_run + Words{"--seed", "5", "--output", "alone"}).code, 0);
+  EXPECT_TRUE(same_bytes(folder / "r/seed-5", folder / "alone", {"theta.npy", "samples.npy", "config.toml"}));
+  EXPECT_EQ(top["runs"][1]["theta"], json(folder / "alone/summary.json")["theta"]);
+  EXPECT_EQ(top["runs"][1], json(folder / "r/seed-5/summary.json"));
+}
+
+TEST(GoodRun, ReportsAreMadeAgainAndCompare) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "a"}).code, 0);
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "b", "--set", "method=nested"}).code, 0);
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "c", "--repeats", "2"}).code, 0);
+  const std::string before = contents(folder / "a/report.html");
+  EXPECT_EQ(run(folder, {"report", "a"}).out, "a/report.html\n");
+  EXPECT_EQ(contents(folder / "a/report.html"), before);
+  EXPECT_EQ(run(folder, {"report", "a/"}).code, 0);
+  EXPECT_EQ(run(folder, {"report", "c"}).code, 0);
+
+  EXPECT_EQ(run(folder, {"report", "a", "--output", "a.html"}).out, "a.html\n");
+  EXPECT_EQ(contents(folder / "a.html"), before);
+  EXPECT_EQ(run(folder, {"report", "a", "b", "c"}).out, "report.html\n");
+  const std::string comparison = contents(folder / "report.html");
+  EXPECT_NE(comparison.find("langevin-reward nested T=10"), std::string::npos);
+  EXPECT_EQ(run(folder, {"report", "a", "b", "--output", "both.html"}).out, "both.html\n");
+  EXPECT_TRUE(fs::exists(folder / "both.html"));
+  const Result nowhere = run(folder, {"report", "a", "b", "--output", "no/both.html"});
+  EXPECT_EQ(nowhere.code, 73);
+  EXPECT_TRUE(is_error_line(nowhere.err, {"no/both.html"}));
+}
+
+TEST(GoodRun, QuickIsShorter) {
+  const Folder folder;
+  EXPECT_NE(run(folder, {"run", "ebm-wells", "--quick", "--print-config"}).out.find("\nsteps = 4000\n"),
+            std::string::npos);
+  EXPECT_NE(run(folder, {"run", "ebm-wells", "--quick", "--steps", "9", "--print-config"}).out.find("\nsteps = 9\n"),
+            std::string::npos);
+}
+
+TEST(Commands, ListNamesTheExperimentsAtOnce) {
+  const Folder folder;
+  const Result result = run(folder, {"list"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  for (const char* name : {"langevin-reward ", "ebm-wells ", "ebm-mixture "})
+    EXPECT_NE(result.out.find(name), std::string::npos) << name;
+  RecordProperty("milliseconds", static_cast<int>(1000 * result.seconds));
+  EXPECT_LT(result.seconds, 2) << "it takes a few milliseconds on a machine that is not busy";
+}
+
+TEST(Commands, HelpHasAnExampleThatTheProgramAccepts) {
+  const Folder folder;
+  for (const Words& command : {Words{}, Words{"list"}, Words{"run"}, Words{"report"}}) {
+    const Result result = run(folder, command + Words{"--help"});
+    EXPECT_EQ(result.code, 0);
+    EXPECT_EQ(result.err, "");
+    EXPECT_NE(result.out.find("Example: implicit-diffusion "), std::string::npos) << result.out;
+  }
+  EXPECT_EQ(run(folder, {"run", "langevin-reward", "--seed", "1", "--set", "method=nested", "--set", "inner_steps=10",
+                         "--print-config"})
+                .code,
+            0);
+  EXPECT_TRUE(run(folder, {"--version"}).out.starts_with("implicit-diffusion "));
+}
+
+TEST(Commands, ProgressGoesToStderrInPlainLines) {
+  const Folder folder;
+  const Result result = run(folder, {"run", "langevin-reward", "--steps", "20", "--repeats", "2", "--output", "r"});
+  ASSERT_EQ(result.code, 0);
+  EXPECT_EQ(lines(result.err).size(), 2U) << result.err;
+  EXPECT_EQ(result.err.find('\x1b'), std::string::npos) << "no terminal, no colours";
+  EXPECT_EQ(result.err.find('\r'), std::string::npos);
+}
+
+// Fitting the mean of a Gaussian to data by KL(data || pi*(theta)) is a linear recursion in the mean of the particles and theta,
+//
+//     x <- x - h P (x - theta) + sqrt(2 h / n) z,      theta <- theta + eta P (m - x),
+//
+// so its law after K steps is known: five standard deviations of theta around the mean it has then.
+void fit_mean(const std::string& csv, const Eigen::MatrixXd& precision, const Eigen::VectorXd& mean) {
+  const Folder folder;
+  constexpr double h = 0.1, eta = 0.05;
+  constexpr int n = 2000, steps = 1000;
+  const Eigen::Index d = mean.size();
+  std::string rows, zeros;
+  for (Eigen::Index i = 0; i < d; ++i) {
+    std::string row;
+    for (Eigen::Index j = 0; j < d; ++j) row += (j ? ", " : "") + std::to_string(precision(i, j));
+    rows += (i ? ", [" : "[") + row + "]";
+    zeros += i ? ", 0.0" : "0.0";
+  }
+  write(folder / "data/points.csv", csv);
+  write(folder / "mine.toml",
+        "particles = " + std::to_string(n) + "\nsteps = " + std::to_string(steps) +
+            "\nstep_size = 0.1\nlearning_rate = 0.05\n[potential]\nkind = \"quadratic\"\nprecision = [" + rows +
+            "]\n[reference]\ndata = \"data/points.csv\"\n[start]\ntheta = [" + zeros + "]\n");
+  const Result result = run(folder, {"run", "mine.toml", "--quiet"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const fs::path r = folder / "runs/mine-0";
+  EXPECT_EQ(header(r).back(), "data_log_likelihood");
+  EXPECT_GT(column(r, "data_log_likelihood").back(), column(r, "data_log_likelihood").front());
+  EXPECT_EQ(names(r), files_of_a_run);
+
+  const Eigen::MatrixXd one = Eigen::MatrixXd::Identity(d, d);
+  Eigen::MatrixXd a(2 * d, 2 * d);
+  a << one - h * precision, h * precision, -eta * precision, one;
+  Eigen::VectorXd constant = Eigen::VectorXd::Zero(2 * d), expected = Eigen::VectorXd::Zero(2 * d);
+  constant.tail(d) = eta * precision * mean;
+  Eigen::MatrixXd noise = Eigen::MatrixXd::Zero(2 * d, 2 * d), covariance = noise;
+  noise.topLeftCorner(d, d) = one * (2 * h / n);
+  covariance.topLeftCorner(d, d) = one / n;
+  for (int k = 0; k < steps; ++k) {
+    expected = a * expected + constant;
+    covariance = a * covariance * a.transpose() + noise;
+  }
+  const auto theta = json(r / "summary.json")["theta"].get<std::vector<double>>();
+  for (Eigen::Index j = 0; j < d; ++j) {
+    const double sigma = std::sqrt(covariance(d + j, d + j));
+    EXPECT_NEAR(theta[static_cast<std::size_t>(j)], expected(d + j), 5 * sigma + 1e-5);
+    EXPECT_NEAR(expected(d + j), mean(j), 1e-3) << "it has arrived";
+    EXPECT_LT(5 * sigma, 0.1) << "the test can tell";
+  }
+}
+
+TEST(OwnData, MeanInOneDimension) {
+  fit_mean("value\n1.0\n2.5\n-0.5\n4.0\n", Eigen::MatrixXd::Constant(1, 1, 1.0), Eigen::VectorXd::Constant(1, 1.75));
+}
+
+TEST(OwnData, MeanInThreeDimensions) {
+  Eigen::MatrixXd precision(3, 3);
+  precision << 2, 0.5, 0, 0.5, 1, 0, 0, 0, 1.5;
+  fit_mean("# x y z\n1;2;-3\n3;2;-1\n2;2.5;-2\n", precision, Eigen::Vector3d(2, 6.5 / 3, -2));
+}
+
+// Three in four points lie around -1.5, the others around 1.5, at the quantiles of N(., 1): the most likely weights are 3/4 and 1/4.
+// Over seeds the learnt weight has a standard deviation of .008, and the chain's step adds .007: five of the one and the other.
+TEST(OwnData, EnergyBasedModelLearnsTheWeightsOfWells) {
+  const Folder folder;
+  std::string csv;
+  const auto quantile = [](double p) {  // of N(0, 1), by bisection
+    double low = -8, high = 8;
+    for (int i = 0; i < 60; ++i) {
+      const double middle = 0.5 * (low + high);
+      (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
+    }
+    return low;
+  };
+  for (int i = 0; i < 300; ++i) csv += std::to_string(-1.5 + quantile((i + 0.5) / 300)) + "\n";
+  for (int i = 0; i < 100; ++i) csv += std::to_string(1.5 + quantile((i + 0.5) / 100)) + "\n";
+  write(folder / "points.csv", csv);
+  write(folder / "mine.toml", R"(steps = 3000
+particles = 2000
+step_size = 0.1
+learning_rate = 0.05
+[potential]
+kind = "wells"
+width = 2.0
+centres = [[-1.5], [1.5]]
+[reference]
+data = "points.csv"
+[start]
+theta = [0.0, 0.0]
+)");
+  const Result result = run(folder, {"run", "mine.toml", "--quiet"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto theta = json(folder / "runs/mine-0/summary.json")["theta"].get<std::vector<double>>();
+  EXPECT_NEAR(1 / (1 + std::exp(theta[1] - theta[0])), 0.75, 0.05);
+}
+
+TEST(OwnData, TakesThePlaceOfTheReferenceOfAnExperiment) {
+  const Folder folder;
+  write(folder / "points.csv", "x,y\n4,0\n-4,0\n");
+  const Result result = run(
+      folder, {"run", "ebm-wells", "--steps", "5", "--set", "reference.data=points.csv", "--output", "r", "--quiet"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(header(folder / "r").back(), "data_log_likelihood");
+  EXPECT_TRUE(json(folder / "r/summary.json")["exact_kl"].is_null());
+}
+
+// theta.npy and samples.npy of one run as the start of another.
+TEST(Start, FromAnotherRun) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "first"}).code, 0);
+  const Words from_first{"--set", "start.theta_file=first/theta.npy", "--set", "start.samples=first/samples.npy"};
+  const Result none = run(folder, short_run + from_first + Words{"--steps", "0", "--output", "same"});
+  EXPECT_EQ(none.code, 2) << "--steps twice";
+  const Words no_step{"run", "langevin-reward", "--set", "particles=130", "--steps", "0", "--output", "same"};
+  ASSERT_EQ(run(folder, no_step + from_first).code, 0);
+  EXPECT_EQ(json(folder / "same/summary.json")["theta"], json(folder / "first/summary.json")["theta"]);
+  EXPECT_EQ(contents(folder / "same/samples.npy"), contents(folder / "first/samples.npy"));
+
+  // What config.toml says of theta does not depend on the other run any more.
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "second"} + from_first).code, 0);
+  fs::remove(folder / "first/theta.npy");
+  ASSERT_EQ(run(folder, {"run", "second/config.toml", "--output", "third", "--quiet"}).code, 0);
+  EXPECT_TRUE(same_bytes(folder / "second", folder / "third"));
+  fs::remove_all(folder / "first");
+  EXPECT_EQ(run(folder, {"report", "second"}).code, 0) << "a report needs the run's own files only";
+}
+
+}  // namespace
+}  // namespace program_test
