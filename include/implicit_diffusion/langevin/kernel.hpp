@@ -38,7 +38,8 @@ struct Pass {
   const float* noise = nullptr;
   Real step = 0, scale = 0;
   bool* nonfinite = nullptr;  // set where a sample is no longer finite; must be given with the noise
-  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + value_share V(x_i); without a signal only the middle p are.
+  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + value_share V(x_i); a pass that does
+  // not move may go without a signal, then only the middle p are.
   double* sums = nullptr;
   const Real* signal = nullptr;
   Real value_share = 0;
@@ -98,77 +99,101 @@ class LaneSums {
   std::size_t lane_;
 };
 
-// Coordinates of the samples of a group that starts at i; where the group is not full, its missing samples repeat its first.
-template <Number Real, class T>
+// Coordinates of the samples from i on, one for each lane. Where it is the last group and not full, its missing samples repeat its first.
+template <Number Real, bool last, class T>
 [[gnu::always_inline]] inline void load_point(const Block<T>& x, std::size_t i, std::size_t d, Real* point) {
   for (std::size_t j = 0; j < d; ++j) {
     const auto* column = x.data + j * x.stride + i;
     point[j] = load<Real>(column);
-    if constexpr (width<Real> > 1)
-      if (x.size - i < width<Real>) point[j] = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), point[j], Real(*column));
+    if constexpr (last) point[j] = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), point[j], Real(*column));
   }
 }
 
-// Calls the potential with its dimension as a constant where it offers that.
-template <std::size_t D, class P, class Real>
+// Writes a number for each sample: all lanes, or the first `count` of the last group.
+template <bool last, Number Real>
+[[gnu::always_inline]] inline void store_some(const Real& value, Scalar<Real>* to, std::size_t count) {
+  if constexpr (last) {
+    alignas(64) Scalar<Real> lane[width<Real>];
+    store(value, lane);
+    for (std::size_t l = 0; l < count; ++l) to[l] = lane[l];
+  } else {
+    store(value, to);
+  }
+}
+
+// Calls body(i, last) for each group of a block.
+template <Number Real, class Body>
+[[gnu::always_inline]] inline void for_each_group(std::size_t size, Body&& body) {
+  std::size_t i = 0;
+  for (; i + width<Real> <= size; i += width<Real>) body(i, std::false_type{});
+  if constexpr (width<Real> > 1)
+    if (i < size) body(i, std::true_type{});
+}
+
+// Calls the potential with its dimension and the number of its parameters as constants where it offers that.
+template <std::size_t D, std::size_t N, class P, class Real>
 [[gnu::always_inline]] inline Real evaluate(const P& v, const Real* x, Real* grad_x, Real* grad_theta) {
-  if constexpr (D > 0 && requires { v.template evaluate_in<D>(x, grad_x, grad_theta); })
-    return v.template evaluate_in<D>(x, grad_x, grad_theta);
+  if constexpr (D > 0 && requires { v.template evaluate_in<D, N>(x, grad_x, grad_theta); })
+    return v.template evaluate_in<D, N>(x, grad_x, grad_theta);
   else
     return v.evaluate(x, grad_x, grad_theta);
 }
 
-// Fixed: which of the results are asked for, so that the others cost nothing.
-template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gradient, class P>
-[[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
+// Fixed are the dimension D and the number N of parameters, where they are not 0, and which of the results are asked for: others cost nothing.
+enum class Wanted { step, sums, step_and_sums, values, gradient };
+template <Number Real, std::size_t D, std::size_t N, Wanted wanted, bool value_share, class P>
+[[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& samples, const Pass<Scalar<Real>>& request) {
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
+  constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
+  constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
+  // Copies: nothing that is stored can change them.
+  const Block<S> x = samples;
+  const Pass<S> r = request;
   const std::size_t d = D ? D : x.dimension;
-  const std::size_t p = sums ? v.parameters() : 0;
+  const std::size_t p = !sums ? 0 : N ? N : v.parameters();
 
-  // Small arrays of the compiler's own where the dimension is known; p of them, and d where it is not, are in memory.
+  // Arrays of the compiler's own, kept in registers, where sizes are known; in memory where they are not.
   Real fixed_point[D ? D : 1], fixed_slope[D ? D : 1];
-  Real* memory = static_cast<Real*>(kernel_scratch((2 * d + 3 * p) * sizeof(Real) + (1 + 2 * p) * lanes_per_group * sizeof(S)));
+  Real fixed_theta[N ? N : 1], fixed_sum[N ? N : 1], fixed_signal_sum[N ? N : 1];
+  Real* memory = D && N && w == lanes_per_group
+                     ? nullptr
+                     : static_cast<Real*>(kernel_scratch((2 * d + 3 * p) * sizeof(Real) + (1 + 2 * p) * lanes_per_group * sizeof(S)));
   Real* point = D ? fixed_point : memory;
   Real* slope = D ? fixed_slope : memory + d;
-  Real* slope_theta = memory + 2 * d;
-  Real* sum_theta = slope_theta + p;
-  Real* sum_signal_theta = sum_theta + p;
-  auto* lane_memory = reinterpret_cast<S*>(sum_signal_theta + p);
+  Real* slope_theta = N ? fixed_theta : memory + 2 * d;
+  Real* sum_theta = N ? fixed_sum : memory + 2 * d + p;
+  Real* sum_signal_theta = N ? fixed_signal_sum : memory + 2 * d + 2 * p;
+  auto* lane_memory = reinterpret_cast<S*>(memory + 2 * d + 3 * p);
 
+  const Real step = Real(-r.step), scale = Real(r.scale), share = Real(r.value_share);
   Real doubt = Real(S(0));  // x - x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     Real sum_signal = Real(S(0));
+#pragma GCC unroll 8
     for (std::size_t j = 0; j < p; ++j) sum_theta[j] = sum_signal_theta[j] = Real(S(0));
 
-    for (std::size_t i = lane; i < x.size; i += lanes_per_group) {
-      load_point<Real>(x, i, d, point);
-      const Real value = evaluate<D>(v, static_cast<const Real*>(point), move || gradient ? slope : nullptr, sums ? slope_theta : nullptr);
-
-      if constexpr (values) {
-        if (w > 1 && x.size - i < w) {
-          alignas(64) S tail[w];
-          store(value, tail);
-          for (std::size_t l = 0; l < x.size - i; ++l) r.values[i + l] = tail[l];
-        } else {
-          store(value, r.values + i);
-        }
-      }
-      if constexpr (gradient)
+    // The samples from i on, one for each lane. `last`: some are missing.
+    const auto group = [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+      load_point<Real, last>(x, i, d, point);
+      const Real value = evaluate<D, N>(v, static_cast<const Real*>(point), move || wanted == Wanted::gradient ? slope : nullptr,
+                                        sums ? slope_theta : nullptr);
+      if constexpr (wanted == Wanted::values) store_some<last>(value, r.values + i, x.size - i);
+      if constexpr (wanted == Wanted::gradient)
         for (std::size_t j = 0; j < d; ++j) store(slope[j], r.gradient + j * block_size + i);
       if constexpr (sums) {
-        Real present = Real(S(1));  // 0 for the missing samples of the last group
         Real f = r.signal ? load<Real>(r.signal + i) : Real(S(0));
-        if (r.value_share != 0) f = fma(Real(r.value_share), value, f);  // where it is 0, V itself is never computed
-        if constexpr (w > 1)
-          if (x.size - i < w) {
-            const auto mask = first_lanes(x.size - i, static_cast<Real*>(nullptr));
-            present = select(mask, present, Real(S(0)));
-            f = select(mask, f, Real(S(0)));
-          }
+        if constexpr (value_share) f = fma(share, value, f);
+        if constexpr (last) {
+          const auto present = first_lanes(x.size - i, static_cast<Real*>(nullptr));
+          f = select(present, f, Real(S(0)));
+          for (std::size_t j = 0; j < p; ++j) slope_theta[j] = select(present, slope_theta[j], Real(S(0)));
+        }
         sum_signal += f;
-        for (std::size_t j = 0; j < p; ++j) sum_theta[j] = fma(present, slope_theta[j], sum_theta[j]);
-        if (r.signal)
+#pragma GCC unroll 8
+        for (std::size_t j = 0; j < p; ++j) sum_theta[j] += slope_theta[j];
+        if (move || r.signal)
+#pragma GCC unroll 8
           for (std::size_t j = 0; j < p; ++j) sum_signal_theta[j] = fma(f, slope_theta[j], sum_signal_theta[j]);
       }
       if constexpr (move)
@@ -180,17 +205,23 @@ template <Number Real, std::size_t D, bool move, bool sums, bool values, bool gr
             normal = load<Real>(z);
           else
             normal = Real(static_cast<S>(*z));
-          const Real moved = fma(Real(-r.step), slope[j], fma(Real(r.scale), normal, point[j]));
+          const Real moved = fma(step, slope[j], fma(scale, normal, point[j]));
           store(moved, x.data + j * x.stride + i);
           doubt += moved - moved;
         }
-    }
+    };
+    std::size_t i = lane;
+    for (; i + w <= x.size; i += lanes_per_group) group(i, std::false_type{});
+    if constexpr (w > 1)
+      if (i < x.size) group(i, std::true_type{});
 
     if constexpr (sums) {
       LaneSums<Real> out(lane_memory, lane);
       out.put(0, sum_signal, r.sums[0]);
+#pragma GCC unroll 8
       for (std::size_t j = 0; j < p; ++j) out.put(1 + j, sum_theta[j], r.sums[1 + j]);
-      if (r.signal)
+      if (move || r.signal)
+#pragma GCC unroll 8
         for (std::size_t j = 0; j < p; ++j) out.put(1 + p + j, sum_signal_theta[j], r.sums[1 + p + j]);
     }
   }
@@ -204,25 +235,29 @@ template <Number Real, class P>
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
   const std::size_t d = x.dimension, p = v.parameters();
-  auto* point = static_cast<Dual<Real>*>(kernel_scratch((d + p) * sizeof(Dual<Real>) + p * (sizeof(Real) + lanes_per_group * sizeof(S))));
+  auto* point = static_cast<Dual<Real>*>(
+      kernel_scratch((d + p) * sizeof(Dual<Real>) + (d + p) * sizeof(Real) + p * lanes_per_group * sizeof(S)));
   Dual<Real>* slope = point + d;
-  Real* sum_theta = reinterpret_cast<Real*>(slope + p);
+  Real* plain = reinterpret_cast<Real*>(slope + p);
+  Real* sum_theta = plain + d;
   auto* lane_memory = reinterpret_cast<S*>(sum_theta + p);
 
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     for (std::size_t j = 0; j < p; ++j) sum_theta[j] = Real(S(0));
-    for (std::size_t i = lane; i < x.size; i += lanes_per_group) {
-      Real present = Real(S(1));
-      if constexpr (w > 1)
-        if (x.size - i < w) present = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), present, Real(S(0)));
-      for (std::size_t j = 0; j < d; ++j) {
-        Real at;
-        load_point<Real>(Block<const S>{x.data + j * x.stride, x.stride, x.size, 1, 0}, i, 1, &at);
-        point[j] = {at, load<Real>(u + j * block_size + i)};
-      }
+    const auto group = [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+      load_point<Real, last>(x, i, d, plain);
+      for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], load<Real>(u + j * block_size + i)};
       v.evaluate(static_cast<const Dual<Real>*>(point), static_cast<Dual<Real>*>(nullptr), slope);
-      for (std::size_t j = 0; j < p; ++j) sum_theta[j] += select(present > Real(S(0)), slope[j].derivative, Real(S(0)));
-    }
+      for (std::size_t j = 0; j < p; ++j) {
+        Real part = slope[j].derivative;
+        if constexpr (last) part = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), part, Real(S(0)));
+        sum_theta[j] += part;
+      }
+    };
+    std::size_t i = lane;
+    for (; i + w <= x.size; i += lanes_per_group) group(i, std::false_type{});
+    if constexpr (w > 1)
+      if (i < x.size) group(i, std::true_type{});
     LaneSums<Real> out(lane_memory, lane);
     for (std::size_t j = 0; j < p; ++j) out.put(j, sum_theta[j], sums[j]);
   }
@@ -231,19 +266,12 @@ template <Number Real, class P>
 // R(x_i).
 template <Number Real, class R>
 [[gnu::flatten, gnu::noinline]] void reward_values(const R& reward, const Block<const Scalar<Real>>& x, Scalar<Real>* out) {
-  constexpr std::size_t w = width<Real>;
   auto* point = static_cast<Real*>(kernel_scratch(x.dimension * sizeof(Real)));
-  for (std::size_t i = 0; i < x.size; i += w) {
-    load_point<Real>(x, i, x.dimension, point);
+  for_each_group<Real>(x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+    load_point<Real, last>(x, i, x.dimension, point);
     const Real value = reward(static_cast<const Real*>(point));
-    if (w > 1 && x.size - i < w) {
-      alignas(64) Scalar<Real> tail[w];
-      store(value, tail);
-      for (std::size_t l = 0; l < x.size - i; ++l) out[i + l] = tail[l];
-    } else {
-      store(value, out + i);
-    }
-  }
+    store_some<last>(value, out + i, x.size - i);
+  });
 }
 
 // dR/dx_k (x_i), by coordinate: one evaluation for each.
@@ -253,26 +281,38 @@ template <Number Real, class R>
   const std::size_t d = x.dimension;
   auto* plain = static_cast<Real*>(kernel_scratch(d * (sizeof(Real) + sizeof(Dual<Real>))));
   auto* point = reinterpret_cast<Dual<Real>*>(plain + d);
-  for (std::size_t i = 0; i < x.size; i += width<Real>) {
-    load_point<Real>(x, i, d, plain);
+  for_each_group<Real>(x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+    load_point<Real, last>(x, i, d, plain);
     for (std::size_t k = 0; k < d; ++k) {
       for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], Real(S(j == k ? 1 : 0))};
       store(reward(static_cast<const Dual<Real>*>(point)).derivative, out + k * block_size + i);
     }
+  });
+}
+
+// The joint pass of a potential with M parameters, M up to P::fixed_parameters, in a kernel where M is a constant.
+template <Number Real, std::size_t D, std::size_t M, class P>
+void joint_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
+  if constexpr (D > 0 && requires { requires M <= P::fixed_parameters; }) {
+    if (v.parameters() == M && r.value_share == 0) return pass<Real, D, M, Wanted::step_and_sums, false>(v, x, r);
+    return joint_pass<Real, D, M + 1>(v, x, r);
+  } else {
+    return pass<Real, D, 0, Wanted::step_and_sums, true>(v, x, r);
   }
 }
 
-// Kernels over the number type N, chosen by what a pass asks for.
-template <Number N, std::size_t D, class P>
-void run_pass(const P& v, const Block<Scalar<N>>& x, const Pass<Scalar<N>>& r) {
-  if constexpr (D == 0 && requires { v.template evaluate_in<2>(static_cast<const N*>(nullptr), static_cast<N*>(nullptr), static_cast<N*>(nullptr)); }) {
-    if (x.dimension == 2) return run_pass<N, 2>(v, x, r);
+// Kernels over the number type Real, chosen by what a pass asks for.
+template <Number Real, std::size_t D, class P>
+void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
+  using Pointer = Real*;
+  if constexpr (D == 0 && requires { v.template evaluate_in<2, 0>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
+    if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
   }
-  if (r.noise && r.sums) return pass<N, D, true, true, false, false>(v, x, r);
-  if (r.noise) return pass<N, D, true, false, false, false>(v, x, r);
-  if (r.sums) return pass<N, D, false, true, false, false>(v, x, r);
-  if (r.values) return pass<N, D, false, false, true, false>(v, x, r);
-  if (r.gradient) return pass<N, D, false, false, false, true>(v, x, r);
+  if (r.noise && r.sums) return joint_pass<Real, D, 2>(v, x, r);
+  if (r.noise) return pass<Real, D, 0, Wanted::step, false>(v, x, r);
+  if (r.sums) return pass<Real, D, 0, Wanted::sums, true>(v, x, r);
+  if (r.values) return pass<Real, D, 0, Wanted::values, false>(v, x, r);
+  if (r.gradient) return pass<Real, D, 0, Wanted::gradient, false>(v, x, r);
 }
 
 template <Number N, class P>

@@ -37,12 +37,14 @@ class EqualWells {
   std::size_t size() const { return size_; }
   void set_log_weights(std::span<const double> log_weights);
 
-  // Returns V; writes dV/dx and the responsibilities, each unless null. D is the dimension, 0 where it is not a constant.
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* responsibilities) const {
-    const std::size_t d = D ? D : dimension_;
+  // Returns V; writes dV/dx and slope(i, r_i) for each responsibility, each unless null. D is the dimension and N the number of wells, 0
+  // where it is not a constant.
+  template <std::size_t D, std::size_t N, class Real, class Slope>
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta, Slope&& slope_of) const {
+    const std::size_t d = D ? D : dimension_, n = N ? N : size_;
     const auto* slope = slope_.of<Real>();
     const auto* offset = offset_.of<Real>();
+    const auto* scale = scale_.of<Real>();
     // a_i . x + b_i, in the units of exp2_fixed().
     const auto line = [&](std::size_t i) __attribute__((always_inline)) {
       Real sum = Real(offset[i]);
@@ -54,12 +56,11 @@ class EqualWells {
     // out the largest is; a sample never depends on its neighbours.
     Real reach = abs(x[0]);
     for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
-    const auto far = reach > Real(scale_.of<Real>()[2]);
-    const bool some_far = any(far);
+    const auto far = reach > Real(scale[2]);
     Real top = Real(0);
-    if (some_far) [[unlikely]] {
+    if (any(far)) [[unlikely]] {
       top = line(0);
-      for (std::size_t i = 1; i < size_; ++i) top = max(top, line(i));
+      for (std::size_t i = 1; i < n; ++i) top = max(top, line(i));
       top = select(far, top, Real(0));
     }
 
@@ -68,27 +69,23 @@ class EqualWells {
     Real* pull = D ? fixed_pull : grad_x;
     if (grad_x)
       for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
-    const auto add = [&](std::size_t i, const Real& t) __attribute__((always_inline)) {
-      const Real e = exp2_fixed(max(t, Real(exp2_lowest<Real>)));
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < n; ++i) {
+      const Real e = exp2_fixed(max(line(i) - top, Real(exp2_lowest<Real>)));
       total += e;
-      if (responsibilities) responsibilities[i] = e;
+      if (grad_theta) grad_theta[i] = e;
       if (grad_x)
         for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
-    };
-    if (some_far) [[unlikely]] {
-      for (std::size_t i = 0; i < size_; ++i) add(i, line(i) - top);
-    } else {
-      for (std::size_t i = 0; i < size_; ++i) add(i, line(i));
     }
 
-    const auto* scale = scale_.of<Real>();
     const Real inverse = Real(1) / total;
     if (grad_x) {
       const Real inverse_slope = inverse * scale[3];
       for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
     }
-    if (responsibilities)
-      for (std::size_t i = 0; i < size_; ++i) responsibilities[i] *= inverse;
+    if (grad_theta)
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < n; ++i) grad_theta[i] = slope_of(i, grad_theta[i] * inverse);
     Real square = Real(0);
     for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
     return fma(Real(scale[1]), square, -fma(top, Real(scale[3]), log(total)));
@@ -111,6 +108,7 @@ class EqualWells {
 class SoftmaxWells {
  public:
   static constexpr bool any_number = true;
+  static constexpr std::size_t fixed_parameters = 8;  // up to so many wells in the plane have kernels of their own
 
   SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
 
@@ -120,16 +118,13 @@ class SoftmaxWells {
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    return evaluate_in<0>(x, grad_x, grad_theta);
+    return evaluate_in<0, 0>(x, grad_x, grad_theta);
   }
-  template <std::size_t D, class Real>
+  template <std::size_t D, std::size_t N, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta);
-    if (grad_theta) {
-      const auto* weight = weight_.of<Real>();
-      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = weight[i] - grad_theta[i];
-    }
-    return value;
+    const auto* weight = weight_.of<Real>();
+    return wells_.evaluate<D, N>(x, grad_x, grad_theta,
+                                 [&](std::size_t i, const Real& r) __attribute__((always_inline)) { return weight[i] - r; });
   }
 
   std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
@@ -153,16 +148,13 @@ class LogisticWells {
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    return evaluate_in<0>(x, grad_x, grad_theta);
+    return evaluate_in<0, 0>(x, grad_x, grad_theta);
   }
-  template <std::size_t D, class Real>
+  template <std::size_t D, std::size_t N, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta);
-    if (grad_theta) {
-      const auto* slope = log_slope_.of<Real>();
-      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(slope[i] * grad_theta[i]);
-    }
-    return value;
+    const auto* log_slope = log_slope_.of<Real>();
+    return wells_.evaluate<D, N>(x, grad_x, grad_theta,
+                                 [&](std::size_t i, const Real& r) __attribute__((always_inline)) { return -(log_slope[i] * r); });
   }
 
   std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
