@@ -40,7 +40,8 @@ const Words<Method> methods{{"implicit", Method::implicit},
 const Words<ScheduleKind> schedules{{"constant", ScheduleKind::constant},
                                     {"inverse-sqrt", ScheduleKind::inverse_sqrt},
                                     {"cube-root", ScheduleKind::cube_root}};
-const Words<OptimizerKind> optimizers{{"gradient-descent", OptimizerKind::gradient_descent}, {"adam", OptimizerKind::adam}};
+const Words<OptimizerKind> optimizers{{"gradient-descent", OptimizerKind::gradient_descent},
+                                      {"adam", OptimizerKind::adam}};
 const Words<Order> orders{{"paper", Order::paper}, {"authors", Order::authors}};
 const Words<Normaliser> normalisers{{"n", Normaliser::n}, {"n-1", Normaliser::n_minus_1}};
 const Words<PotentialKind> potentials{{"quadratic", PotentialKind::quadratic},
@@ -56,13 +57,20 @@ const Words<RewardKind> rewards{{"hard", RewardKind::hard},
 // A value that is of the wrong type, in words.
 std::string what_is(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    case toml::node_type::string: return "the string " + implicit_diffusion::io::excerpt(*node.value<std::string>());
-    case toml::node_type::integer: return fmt::format("the integer {}", *node.value<std::int64_t>());
-    case toml::node_type::floating_point: return fmt::format("the number {}", *node.value<double>());
-    case toml::node_type::boolean: return *node.value<bool>() ? "true" : "false";
-    default: return "a date";
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "the string " + implicit_diffusion::io::excerpt(*node.value<std::string>());
+    case toml::node_type::integer:
+      return fmt::format("the integer {}", *node.value<std::int64_t>());
+    case toml::node_type::floating_point:
+      return fmt::format("the number {}", *node.value<double>());
+    case toml::node_type::boolean:
+      return *node.value<bool>() ? "true" : "false";
+    default:
+      return "a date";
   }
 }
 
@@ -88,10 +96,12 @@ std::string written_matrix(const std::vector<std::vector<double>>& m) {
   return s + "]";
 }
 
-// One table of the file: hands out its values by key, checked, remembers which keys exist, and writes down what it handed out.
+// One table of the file: hands out its values by key, checked, remembers which keys exist, and writes down what it
+// handed out.
 class Section {
  public:
-  Section(const toml::table* table, std::string prefix, const std::string& file, const std::map<std::string, std::string>& from_command_line)
+  Section(const toml::table* table, std::string prefix, const std::string& file,
+          const std::map<std::string, std::string>& from_command_line)
       : table_(table), prefix_(std::move(prefix)), file_(file), from_command_line_(from_command_line) {}
 
   bool has(std::string_view key) {
@@ -128,8 +138,9 @@ class Section {
       const auto found = std::find_if(words.begin(), words.end(), [&](const auto& w) { return w.first == given; });
       if (found == words.end()) {
         const auto near = nearest(given, names);
-        fail(*n, key, fmt::format("{} is not one of {}{}", implicit_diffusion::io::excerpt(given), fmt::join(names, ", "),
-                                  near ? fmt::format("; did you mean {}?", *near) : ""));
+        fail(*n, key,
+             fmt::format("{} is not one of {}{}", implicit_diffusion::io::excerpt(given), fmt::join(names, ", "),
+                         near ? fmt::format("; did you mean {}?", *near) : ""));
       }
       value = found->second;
     }
@@ -159,9 +170,10 @@ class Section {
       else
         wrong_type(*n, key, "an integer");
       if (value < lowest || value > highest)
-        fail(*n, key, highest == std::numeric_limits<std::int64_t>::max()
-                          ? fmt::format("{} must be at least {}", value, lowest)
-                          : fmt::format("{} must be between {} and {}", value, lowest, highest));
+        fail(*n, key,
+             highest == std::numeric_limits<std::int64_t>::max()
+                 ? fmt::format("{} must be at least {}", value, lowest)
+                 : fmt::format("{} must be between {} and {}", value, lowest, highest));
     }
     note(key, fmt::format("{}", value));
     return value;
@@ -257,7 +269,8 @@ class Section {
     const auto inside = from_command_line_.lower_bound(name + ".");
     if (node.source().begin.line == 0 && inside != from_command_line_.end() && inside->first.starts_with(name + "."))
       throw Error(ErrorKind::usage, inside->second, fmt::format("{}: {}", name, what));
-    throw Error(ErrorKind::usage, fmt::format("{}:{}", file_, node.source().begin.line), fmt::format("{}: {}", name, what));
+    throw Error(ErrorKind::usage, fmt::format("{}:{}", file_, node.source().begin.line),
+                fmt::format("{}: {}", name, what));
   }
   [[noreturn]] void fail(std::string_view key, const std::string& what) const {
     if (const toml::node* n = table_ ? table_->get(key) : nullptr) fail(*n, key, what);
@@ -324,8 +337,8 @@ toml::table parse(std::string_view text, const std::string& where) {
   }
 }
 
-// Puts `key = value` into the table, making the tables on the way. A value that is not TOML is taken as a string: --set method=nested.
-// Returns the table it went into.
+// Puts `key = value` into the table, making the tables on the way. A value that is not TOML is taken as a string: --set
+// method=nested. Returns the table it went into.
 toml::table& set_key(toml::table& table, const Override& o) {
   const auto fail = [&](const std::string& what) { throw Error(ErrorKind::usage, o.option, what); };
   if (o.key.starts_with('.') || o.key.find("..") != std::string::npos) fail("the name of a table is missing");
@@ -353,10 +366,13 @@ toml::table& set_key(toml::table& table, const Override& o) {
   return *at;
 }
 
-// A law can be given in several ways, each of them a group of keys. One that the command line gives takes the place of the file's.
-const std::vector<std::vector<std::string_view>> ways_to_give_a_law{{"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}};
+// A law can be given in several ways, each of them a group of keys. One that the command line gives takes the place of
+// the file's.
+const std::vector<std::vector<std::string_view>> ways_to_give_a_law{
+    {"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}};
 
-void drop_other_ways(toml::table& table, const std::string& full_key, const std::map<std::string, std::string>& from_command_line) {
+void drop_other_ways(toml::table& table, const std::string& full_key,
+                     const std::map<std::string, std::string>& from_command_line) {
   const std::size_t dot = full_key.rfind('.');
   if (dot == std::string::npos) return;
   const std::string prefix = full_key.substr(0, dot + 1), key = full_key.substr(dot + 1);
@@ -371,7 +387,9 @@ PotentialSpec read_potential(Section& s) {
   PotentialSpec p;
   p.kind = s.word("kind", PotentialKind::wells, potentials);
   switch (p.kind) {
-    case PotentialKind::quadratic: p.precision = s.matrix("precision"); break;
+    case PotentialKind::quadratic:
+      p.precision = s.matrix("precision");
+      break;
     case PotentialKind::logistic_wells:
       p.centres = s.matrix("centres");
       p.width = s.number("width", 1.0, Section::Sign::positive);
@@ -411,7 +429,8 @@ std::vector<double> read_theta(const std::filesystem::path& path) {
   const auto fail = [&](const std::string& what) {
     throw Error(ErrorKind::data, implicit_diffusion::io::display(path), what);
   };
-  if (a.shape.empty() || a.shape.size() > 2 || a.values.empty()) fail("not an array of parameters, shape (rows, p) or (p,)");
+  if (a.shape.empty() || a.shape.size() > 2 || a.values.empty())
+    fail("not an array of parameters, shape (rows, p) or (p,)");
   const std::size_t p = a.shape.back();
   std::vector<double> theta(a.values.end() - static_cast<std::ptrdiff_t>(p), a.values.end());
   for (std::size_t j = 0; j < p; ++j)
@@ -419,8 +438,8 @@ std::vector<double> read_theta(const std::filesystem::path& path) {
   return theta;
 }
 
-// The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what a mixture is made of.
-// Empty where none is given.
+// The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what a
+// mixture is made of. Empty where none is given.
 std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, const std::filesystem::path& folder) {
   std::vector<double> theta;
   std::string_view key = "theta";
@@ -433,17 +452,22 @@ std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, 
     theta = read_theta(s.locate("theta_file", folder));
     s.note("theta", written_list(theta));  // the file may be gone or changed when this run is repeated
   } else if (potential.kind == PotentialKind::mixture && s.has("means")) {
-    const implicit_diffusion::Mixture mixture(potential.components, potential.dimension, {potential.covariance, potential.kappa});
+    const implicit_diffusion::Mixture mixture(potential.components, potential.dimension,
+                                              {potential.covariance, potential.kappa});
     const std::vector<double> logits = s.numbers("logits", std::vector<double>(potential.components));
     const auto means = s.matrix("means");
     const auto spreads = s.matrices("covariances");
     std::vector<implicit_diffusion::Gaussian> parts;
     const std::size_t d = potential.dimension;
-    if (logits.size() != potential.components) s.fail("logits", fmt::format("{} of {} numbers", logits.size(), potential.components));
-    if (means.size() != potential.components) s.fail("means", fmt::format("{} of {}", means.size(), potential.components));
-    if (spreads.size() != potential.components) s.fail("covariances", fmt::format("{} of {}", spreads.size(), potential.components));
+    if (logits.size() != potential.components)
+      s.fail("logits", fmt::format("{} of {} numbers", logits.size(), potential.components));
+    if (means.size() != potential.components)
+      s.fail("means", fmt::format("{} of {}", means.size(), potential.components));
+    if (spreads.size() != potential.components)
+      s.fail("covariances", fmt::format("{} of {}", spreads.size(), potential.components));
     for (std::size_t i = 0; i < potential.components; ++i) {
-      if (means[i].size() != d) s.fail("means", fmt::format("mean {} has {} coordinates of {}", i + 1, means[i].size(), d));
+      if (means[i].size() != d)
+        s.fail("means", fmt::format("mean {} has {} coordinates of {}", i + 1, means[i].size(), d));
       if (spreads[i].size() != d * d) s.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, d, d));
       parts.push_back({means[i], spreads[i]});
     }
@@ -559,7 +583,8 @@ Configuration read_configuration(std::string_view text, const std::string& where
   if (top.has("reward")) c.reward = read_reward(reward, RewardKind::hard, 2.5, 1.0, v.dimension());
   Section smooth = top.section("smooth_reward");
   if (top.has("smooth_reward"))
-    c.smooth_reward = read_reward(smooth, RewardKind::smooth, c.method == Method::guided ? 0.7 : 2.5, 5.0, v.dimension());
+    c.smooth_reward =
+        read_reward(smooth, RewardKind::smooth, c.method == Method::guided ? 0.7 : 2.5, 5.0, v.dimension());
 
   Section reference = top.section("reference");
   if (top.has("reference")) {
@@ -593,29 +618,32 @@ Configuration read_configuration(std::string_view text, const std::string& where
     constexpr double largest = 1e37;  // samples are single precision
     for (const double m : c.start.mean)
       if (std::abs(m) > largest) start.fail("mean", fmt::format("{} is too large for single precision", m));
-    if (c.start.scale > largest) start.fail("scale", fmt::format("{} is too large for single precision", c.start.scale));
+    if (c.start.scale > largest)
+      start.fail("scale", fmt::format("{} is too large for single precision", c.start.scale));
   }
 
   c.theta_opt = top.numbers("theta_opt", c.reference ? c.reference->theta : std::vector<double>{});
   if (!c.theta_opt.empty() && c.theta_opt.size() != v.parameters())
-    top.fail("theta_opt", fmt::format("{} numbers, the potential has {} parameters", c.theta_opt.size(), v.parameters()));
+    top.fail("theta_opt",
+             fmt::format("{} numbers, the potential has {} parameters", c.theta_opt.size(), v.parameters()));
   c.thresholds = top.numbers("thresholds", {});
-  if (!c.thresholds.empty() && c.theta_opt.empty())
-    top.fail("thresholds", "a log-likelihood needs theta_opt");
+  if (!c.thresholds.empty() && c.theta_opt.empty()) top.fail("thresholds", "a log-likelihood needs theta_opt");
 
   const bool learns = c.method == Method::implicit || c.method == Method::nested;
   if (learns && !c.reward && !c.reference && !c.base)
     top.fail("method", fmt::format("{} needs an objective: a table reward, reference or base", to_string(c.method)));
   if ((c.method == Method::guided || c.method == Method::unrolled) && !c.smooth_reward)
     top.fail("method", fmt::format("{} needs a table smooth_reward", to_string(c.method)));
-  if (c.method == Method::langevin_optimised && c.theta_opt.empty()) top.fail("method", "langevin-optimised needs theta_opt");
+  if (c.method == Method::langevin_optimised && c.theta_opt.empty())
+    top.fail("method", "langevin-optimised needs theta_opt");
 
   const std::vector<const Section*> sections{&top, &potential, &reward, &smooth, &reference, &base, &start};
   for (const Section* s : sections) {
     s->finish(sections);
     c.resolved += s->lines();
   }
-  check_size(c, v.dimension(), v.parameters(), [&](std::string_view key, const std::string& reason) { top.fail(key, reason); });
+  check_size(c, v.dimension(), v.parameters(),
+             [&](std::string_view key, const std::string& reason) { top.fail(key, reason); });
   try {
     (void)toml::parse(c.resolved);
   } catch (const toml::parse_error&) {
@@ -643,9 +671,10 @@ Configuration load_experiment(const std::string& name_or_file, const Overrides& 
     std::vector<std::string> names;
     for (const auto& [name, text] : experiments) names.push_back(name);
     const auto near = nearest(name_or_file, names);
-    throw Error(ErrorKind::usage, "run",
-                fmt::format("no experiment is called {}{}", implicit_diffusion::io::excerpt(name_or_file),
-                            near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
+    throw Error(
+        ErrorKind::usage, "run",
+        fmt::format("no experiment is called {}{}", implicit_diffusion::io::excerpt(name_or_file),
+                    near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
   }
   constexpr std::size_t longest = 16 << 20;
   const std::string text = implicit_diffusion::io::read_file(path, longest);

@@ -1,7 +1,8 @@
 // What an experiment is: the keys of its TOML file, checked, with their defaults filled in.
 //
-// Every key is read in one place (configuration.cpp), which also writes the resolved configuration: running that again gives the same run.
-// Errors name the file and line, or the --set, the key, and the value; an unknown key the nearest known one.
+// Every key is read in one place (configuration.cpp), which also writes the resolved configuration: running that again
+// gives the same run. Errors name the file and line, or the --set, the key, and the value; an unknown key the nearest
+// known one.
 #pragma once
 
 #include "implicit_diffusion/langevin/estimator.hpp"

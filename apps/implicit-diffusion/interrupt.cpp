@@ -1,8 +1,8 @@
 #include "interrupt.hpp"
 
+#include <unistd.h>
 #include <chrono>
 #include <csignal>
-#include <unistd.h>
 
 namespace program {
 namespace {

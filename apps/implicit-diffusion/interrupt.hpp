@@ -1,5 +1,6 @@
-// SIGINT and SIGTERM as a request to stop: the run ends after the step it is in, and its files are written. A second signal soon after
-// the first is the same request (wrappers pass on what the terminal has sent already); a later one ends the program at once.
+// SIGINT and SIGTERM as a request to stop: the run ends after the step it is in, and its files are written. A second
+// signal soon after the first is the same request (wrappers pass on what the terminal has sent already); a later one
+// ends the program at once.
 #pragma once
 
 #include <atomic>

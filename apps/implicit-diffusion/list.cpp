@@ -1,8 +1,8 @@
 #include "commands.hpp"
 #include "configuration.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 namespace program {
 

@@ -4,16 +4,16 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <new>
-#include <unistd.h>
 
 namespace program {
 
@@ -37,11 +37,16 @@ namespace {
 
 int exit_code(implicit_diffusion::ErrorKind kind) {
   switch (kind) {
-    case implicit_diffusion::ErrorKind::usage: return exit_usage;
-    case implicit_diffusion::ErrorKind::data: return 65;
-    case implicit_diffusion::ErrorKind::missing: return 66;
-    case implicit_diffusion::ErrorKind::output: return 73;
-    case implicit_diffusion::ErrorKind::io: return exit_io;
+    case implicit_diffusion::ErrorKind::usage:
+      return exit_usage;
+    case implicit_diffusion::ErrorKind::data:
+      return 65;
+    case implicit_diffusion::ErrorKind::missing:
+      return 66;
+    case implicit_diffusion::ErrorKind::output:
+      return 73;
+    case implicit_diffusion::ErrorKind::io:
+      return exit_io;
   }
   return exit_io;
 }
@@ -73,16 +78,17 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
   return fmt::format("{}: {}", chosen.empty() ? "command line" : chosen.front()->get_name(), what);
 }
 
-// A standard stream that is closed would give its number to the next file that is opened, and messages would end up in there. It
-// becomes one that cannot be written.
+// A standard stream that is closed would give its number to the next file that is opened, and messages would end up in
+// there. It becomes one that cannot be written.
 void reserve_standard_streams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Optimization through sampling: find the parameter of a sampling process so that the law it samples is good.",
-               "implicit-diffusion");
+  CLI::App app(
+      "Optimization through sampling: find the parameter of a sampling process so that the law it samples is good.",
+      "implicit-diffusion");
   app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
   app.set_version_flag("--version", "implicit-diffusion " IMPLICIT_DIFFUSION_VERSION);
   app.require_subcommand(0, 1);

@@ -30,7 +30,8 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
 
 }  // namespace
 
-Measures::Measures(const Configuration& c, Workers* workers) : potential_(make_potential(c.potential)), workers_(workers) {
+Measures::Measures(const Configuration& c, Workers* workers)
+    : potential_(make_potential(c.potential)), workers_(workers) {
   if (!c.theta_opt.empty()) {
     optimal_ = potential_;
     optimal_->prepare(c.theta_opt);
@@ -99,8 +100,8 @@ void Recorder::finish(const RunState& state, bool diverged) {
 void Recorder::add_row(const RunState& state, bool diverged) {
   last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta);
   last_step_ = state.step;
-  rows_.push_back({static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_), seconds(), last_.reward,
-                   last_.exact_reward, last_.exact_kl, last_.log_likelihood});
+  rows_.push_back({static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_), seconds(),
+                   last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood});
   if (measures_.has_data()) rows_.back().push_back(last_.data_log_likelihood);
   theta_.insert(theta_.end(), state.theta.begin(), state.theta.end());
 }

@@ -1,4 +1,5 @@
-// What is measured along a run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood crosses its thresholds.
+// What is measured along a run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood
+// crosses its thresholds.
 #pragma once
 
 #include "problem.hpp"
@@ -12,10 +13,10 @@ namespace program {
 
 // The figures of one state, each NaN where it has no meaning.
 struct Figures {
-  double reward;          // mean over the population; -exact_kl where the objective is a reference alone
-  double exact_reward;    // E R under pi*(theta)
-  double exact_kl;        // KL(reference || pi*(theta))
-  double log_likelihood;  // mean of -V(x, theta_opt)
+  double reward;               // mean over the population; -exact_kl where the objective is a reference alone
+  double exact_reward;         // E R under pi*(theta)
+  double exact_kl;             // KL(reference || pi*(theta))
+  double log_likelihood;       // mean of -V(x, theta_opt)
   double data_log_likelihood;  // mean of log pi*(theta) over reference data
 };
 

@@ -19,20 +19,28 @@ using namespace implicit_diffusion;
 
 Potential<float> make_potential(const PotentialSpec& s) {
   switch (s.kind) {
-    case PotentialKind::quadratic: return Quadratic(s.precision);
-    case PotentialKind::wells: return SoftmaxWells(s.centres, s.width);
-    case PotentialKind::logistic_wells: return LogisticWells(s.centres, s.width, s.floor);
-    case PotentialKind::mixture: return Mixture(s.components, s.dimension, {s.covariance, s.kappa});
+    case PotentialKind::quadratic:
+      return Quadratic(s.precision);
+    case PotentialKind::wells:
+      return SoftmaxWells(s.centres, s.width);
+    case PotentialKind::logistic_wells:
+      return LogisticWells(s.centres, s.width, s.floor);
+    case PotentialKind::mixture:
+      return Mixture(s.components, s.dimension, {s.covariance, s.kappa});
   }
   throw std::logic_error("a potential without a type");
 }
 
 Reward<float> make_reward(const RewardSpec& s) {
   switch (s.kind) {
-    case RewardKind::hard: return HardReward(s.centre, s.width, s.denominator);
-    case RewardKind::smooth: return SmoothReward(s.centre, s.width, s.denominator, s.softness);
-    case RewardKind::quadratic: return QuadraticReward(s.centre);
-    case RewardKind::bump: return BumpReward(s.centre, s.width);
+    case RewardKind::hard:
+      return HardReward(s.centre, s.width, s.denominator);
+    case RewardKind::smooth:
+      return SmoothReward(s.centre, s.width, s.denominator, s.softness);
+    case RewardKind::quadratic:
+      return QuadraticReward(s.centre);
+    case RewardKind::bump:
+      return BumpReward(s.centre, s.width);
   }
   throw std::logic_error("a reward without a type");
 }
@@ -41,10 +49,12 @@ void check_size(const Configuration& c, std::size_t dimension, std::size_t param
                 const std::function<void(std::string_view key, const std::string& reason)>& refuse) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   const auto too_large = [&](const char* key, std::int64_t value, double bytes) {
-    refuse(key, fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
+    refuse(key,
+           fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
   };
   // The population twice (the second for a step back), its weights and one more array of its size.
-  const double samples = static_cast<double>(c.particles) * (2.0 * static_cast<double>(dimension) + 3.0) * sizeof(float);
+  const double samples =
+      static_cast<double>(c.particles) * (2.0 * static_cast<double>(dimension) + 3.0) * sizeof(float);
   if (samples > 0.8 * memory) too_large("particles", c.particles, samples);
   if (static_cast<double>(c.particles) * static_cast<double>(dimension) > 0x1p34)
     refuse("particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
@@ -56,21 +66,25 @@ void check_size(const Configuration& c, std::size_t dimension, std::size_t param
 Population<float> read_population(const std::filesystem::path& path, std::size_t dimension) {
   const io::Array a = io::read_samples(path);
   if (a.shape[1] != dimension)
-    throw Error(ErrorKind::data, io::display(path), fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
+    throw Error(ErrorKind::data, io::display(path),
+                fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
   Population<float> x(a.shape[0], dimension);
   for (std::size_t i = 0; i < x.size(); ++i)
     for (std::size_t j = 0; j < dimension; ++j) x(i, j) = static_cast<float>(a.values[i * dimension + j]);
   if (const auto bad = find_nonfinite(x))
-    throw Error(ErrorKind::data, io::display(path),
-                fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
+    throw Error(
+        ErrorKind::data, io::display(path),
+        fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
   return x;
 }
 
-Start::Start(const StartSpec& spec, std::size_t particles, std::size_t dimension, Noise noise) : spec_(spec), noise_(noise) {
+Start::Start(const StartSpec& spec, std::size_t particles, std::size_t dimension, Noise noise)
+    : spec_(spec), noise_(noise) {
   if (spec.samples.empty()) return;
   samples_ = read_population(spec.samples, dimension);
   if (samples_->size() != particles)
-    throw Error(ErrorKind::data, io::display(spec.samples), fmt::format("{} samples, {} particles", samples_->size(), particles));
+    throw Error(ErrorKind::data, io::display(spec.samples),
+                fmt::format("{} samples, {} particles", samples_->size(), particles));
 }
 
 void Start::draw(Population<float>& x, std::int64_t round) const {
@@ -91,12 +105,16 @@ namespace {
 
 // The step of the sampler and of theta. The cube-root pair slows both down, as the theory asks.
 SchedulePair rates(const Configuration& c) {
-  // Unrolled one step, the gradient is that of the step, not of the law: g times too small for a Gaussian. The rate 2 eta / g undoes it.
+  // Unrolled one step, the gradient is that of the step, not of the law: g times too small for a Gaussian. The rate 2
+  // eta / g undoes it.
   const double eta = c.method == Method::unrolled ? 2 * c.learning_rate / c.step_size : c.learning_rate;
   switch (c.schedule) {
-    case ScheduleKind::constant: return {{c.step_size}, {eta}};
-    case ScheduleKind::inverse_sqrt: return {{c.step_size}, {eta, 0.5}};
-    case ScheduleKind::cube_root: return {{c.step_size, 1.0 / 3.0}, {eta, 2.0 / 3.0}};
+    case ScheduleKind::constant:
+      return {{c.step_size}, {eta}};
+    case ScheduleKind::inverse_sqrt:
+      return {{c.step_size}, {eta, 0.5}};
+    case ScheduleKind::cube_root:
+      return {{c.step_size, 1.0 / 3.0}, {eta, 2.0 / 3.0}};
   }
   throw std::logic_error("a schedule without a meaning");
 }
@@ -106,7 +124,8 @@ AnyOptimizer make_optimizer(const Configuration& c, const Schedule& rate) {
   return {GradientDescent{rate}};
 }
 
-std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const Potential<float>& potential, Noise noise) {
+std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const Potential<float>& potential,
+                                                 Noise noise) {
   const ReferenceSpec& r = *c.reference;
   if (!r.theta.empty()) return std::make_unique<MixtureReference<float>>(*potential.law(r.theta), r.batch, noise);
   Population<float> data = read_population(r.data, potential.dimension());
@@ -137,7 +156,9 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
   const auto n = static_cast<std::size_t>(c.particles);
   const Start start(c.start, n, potential.dimension(), noise);
 
-  RunResult r{{.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}}, {}};
+  RunResult r{
+      {.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}},
+      {}};
   start.draw(r.state.population, 0);
 
   const NestedOptions nested{.steps = c.steps, .inner_steps = c.inner_steps, .warm_start = c.warm_start};
@@ -165,8 +186,10 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
     case Method::langevin_initial:
     case Method::langevin_optimised: {
       if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
-      Langevin<float> sampler(
-          c.method == Method::guided ? guided(potential, make_reward(*c.smooth_reward), c.smooth_reward->lambda) : potential, options);
+      Langevin<float> sampler(c.method == Method::guided
+                                  ? guided(potential, make_reward(*c.smooth_reward), c.smooth_reward->lambda)
+                                  : potential,
+                              options);
       NoGradient none;
       r.outcome = single_loop(sampler, none, r.state, {.steps = c.steps}, observe, stop);
       break;

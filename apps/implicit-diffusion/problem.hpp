@@ -24,7 +24,8 @@ using implicit_diffusion::Workers;
 Potential<float> make_potential(const PotentialSpec& spec);
 Reward<float> make_reward(const RewardSpec& spec);
 
-// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is allocated.
+// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is
+// allocated.
 void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters,
                 const std::function<void(std::string_view key, const std::string& reason)>& refuse);
 

@@ -14,13 +14,18 @@ using std::chrono::milliseconds;
 
 std::string clock_time(double seconds) {
   const auto s = static_cast<long>(std::ceil(seconds));
-  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60) : fmt::format("{:02}:{:02}", s / 60, s % 60);
+  return s >= 3600 ? fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60)
+                   : fmt::format("{:02}:{:02}", s / 60, s % 60);
 }
 
 }  // namespace
 
 Progress::Progress(std::string label, std::int64_t steps, bool quiet)
-    : label_(std::move(label)), steps_(steps), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), begin_(Clock::now()) {
+    : label_(std::move(label)),
+      steps_(steps),
+      quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      begin_(Clock::now()) {
   next_ = begin_ + (terminal_ ? milliseconds(100) : milliseconds(2000));
 }
 

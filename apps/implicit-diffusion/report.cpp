@@ -4,8 +4,8 @@
 #include "implicit_diffusion/io/text.hpp"
 #include "run_report.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 
@@ -25,7 +25,8 @@ void add_report(CLI::App& app, Action& action) {
     action = [o] {
       if (o->folders.size() == 1) {
         const std::filesystem::path folder = o->folders.front();
-        const std::filesystem::path file = o->output.empty() ? folder / "report.html" : std::filesystem::path(o->output);
+        const std::filesystem::path file =
+            o->output.empty() ? folder / "report.html" : std::filesystem::path(o->output);
         write_report(folder, file);
         print(implicit_diffusion::io::display(file) + "\n");
         return 0;

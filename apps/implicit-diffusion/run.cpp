@@ -7,8 +7,8 @@
 #include "run_directory.hpp"
 #include "run_report.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Options {
   std::vector<std::string> set;
   std::string seed, steps;  // empty: as the file says
   std::uint64_t repeats = 1, threads = 0;
-  bool has_seed = false, has_steps = false, overwrite = false, print_config = false, quick = false, quiet = false, no_report = false;
+  bool has_seed = false, has_steps = false, overwrite = false, print_config = false, quick = false, quiet = false,
+       no_report = false;
 };
 
 // One finished run.
@@ -47,15 +48,18 @@ Json number(const std::optional<std::int64_t>& v) { return v ? Json(*v) : Json(n
 
 std::string_view to_string(Status status) {
   switch (status) {
-    case Status::completed: return "completed";
-    case Status::interrupted: return "interrupted";
-    case Status::diverged: return "diverged";
+    case Status::completed:
+      return "completed";
+    case Status::interrupted:
+      return "interrupted";
+    case Status::diverged:
+      return "diverged";
   }
   return "";
 }
 
-// For each component of the learnt mixture the one of the target that it is nearest to, all together: the least sum of squared
-// distances between means, by trying all orders (up to 8 components).
+// For each component of the learnt mixture the one of the target that it is nearest to, all together: the least sum of
+// squared distances between means, by trying all orders (up to 8 components).
 Json permutation(const Configuration& c, std::span<const double> theta) {
   constexpr std::size_t most = 8;
   if (c.potential.kind != PotentialKind::mixture || !c.reference || c.reference->theta.empty()) return nullptr;
@@ -80,13 +84,15 @@ Json permutation(const Configuration& c, std::span<const double> theta) {
   return best;
 }
 
-Json summarise(const Configuration& c, const RunResult& r, const Recorder& recorder, double seconds, std::size_t threads) {
+Json summarise(const Configuration& c, const RunResult& r, const Recorder& recorder, double seconds,
+               std::size_t threads) {
   const Figures& f = recorder.last();
   Json first = Json::object(), evaluations = Json::object();
   const std::int64_t each = gradient_evaluations_per_step(c);
   for (const Crossing& crossing : recorder.crossings()) {
     first[written(crossing.threshold)] = number(crossing.step);
-    evaluations[written(crossing.threshold)] = number(crossing.step ? std::optional(*crossing.step * each) : std::nullopt);
+    evaluations[written(crossing.threshold)] =
+        number(crossing.step ? std::optional(*crossing.step * each) : std::nullopt);
   }
   Json s{{"experiment", c.experiment},
          {"method", to_string(c.method)},
@@ -113,8 +119,12 @@ Json summarise(const Configuration& c, const RunResult& r, const Recorder& recor
 std::string describe(const Divergence& d, const Configuration& c) {
   std::string text = fmt::format("diverged at step {}: ", d.step);
   switch (d.where) {
-    case Divergence::Where::sample: text += fmt::format("coordinate {} of sample {} is not finite", d.coordinate + 1, d.sample); break;
-    case Divergence::Where::gradient: text += fmt::format("coordinate {} of the gradient is not finite", d.coordinate + 1); break;
+    case Divergence::Where::sample:
+      text += fmt::format("coordinate {} of sample {} is not finite", d.coordinate + 1, d.sample);
+      break;
+    case Divergence::Where::gradient:
+      text += fmt::format("coordinate {} of the gradient is not finite", d.coordinate + 1);
+      break;
     case Divergence::Where::parameter:
       text += fmt::format("coordinate {} of theta left the domain of the potential", d.coordinate + 1);
       break;
@@ -157,9 +167,11 @@ std::string show(const Json& v, int digits) {
 // The closing table of one run.
 std::string closing_table(const Json& s, const fs::path& folder, bool report) {
   std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s["experiment"].get<std::string>(),
-                                 s["method"].get<std::string>(), s["seed"].dump(), s["status"].get<std::string>(), s["steps"].dump(),
-                                 s["seconds"].get<double>());
-  const auto row = [&](std::string_view label, const std::string& value) { text += fmt::format("  {:<18}{}\n", label, value); };
+                                 s["method"].get<std::string>(), s["seed"].dump(), s["status"].get<std::string>(),
+                                 s["steps"].dump(), s["seconds"].get<double>());
+  const auto row = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("  {:<18}{}\n", label, value);
+  };
   const auto figure = [&](const char* key, std::string_view label, int digits) {
     if (s.contains(key) && !s[key].is_null()) row(label, show(s[key], digits));
   };
@@ -191,18 +203,22 @@ Json mean_of(const std::vector<Json>& runs, const char* key) {
 }
 
 std::string repeats_table(const std::vector<Json>& runs, const fs::path& folder, bool report) {
-  std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward", "exact reward",
-                                 "exact KL", "log-likelihood");
-  for (const auto& [threshold, step] : runs.front()["first_step_at"].items()) text += fmt::format("{:>10}", "at " + threshold);
+  std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
+                                 "exact reward", "exact KL", "log-likelihood");
+  for (const auto& [threshold, step] : runs.front()["first_step_at"].items())
+    text += fmt::format("{:>10}", "at " + threshold);
   text += "\n";
   for (const Json& r : runs) {
-    text += fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", r["seed"].dump(), r["status"].get<std::string>(), r["steps"].dump(),
-                        show(r["reward"], 4), show(r["exact_reward"], 4), show(r["exact_kl"], 5), show(r["log_likelihood"], 3));
-    for (const auto& [threshold, step] : r["first_step_at"].items()) text += fmt::format("{:>10}", step.is_null() ? "never" : step.dump());
+    text += fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", r["seed"].dump(), r["status"].get<std::string>(),
+                        r["steps"].dump(), show(r["reward"], 4), show(r["exact_reward"], 4), show(r["exact_kl"], 5),
+                        show(r["log_likelihood"], 3));
+    for (const auto& [threshold, step] : r["first_step_at"].items())
+      text += fmt::format("{:>10}", step.is_null() ? "never" : step.dump());
     text += "\n";
   }
   text += fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "mean", "", "", show(mean_of(runs, "reward"), 4),
-                      show(mean_of(runs, "exact_reward"), 4), show(mean_of(runs, "exact_kl"), 5), show(mean_of(runs, "log_likelihood"), 3));
+                      show(mean_of(runs, "exact_reward"), 4), show(mean_of(runs, "exact_kl"), 5),
+                      show(mean_of(runs, "log_likelihood"), 3));
   for (const auto& [threshold, step] : runs.front()["first_step_at"].items()) {
     double sum = 0;
     bool all = true;
@@ -228,7 +244,8 @@ Json summarise_repeats(const std::vector<Json>& runs, std::size_t wanted, std::s
     if (r["status"] != "completed" && top["status"] != "diverged") top["status"] = r["status"];
   }
   for (const char* key : {"reward", "exact_reward", "exact_kl", "log_likelihood"}) top[key] = mean_of(runs, key);
-  for (const char* key : {"theta", "first_step_at", "gradient_evaluations_at"}) top[key] = nullptr;  // they belong to a single run
+  for (const char* key : {"theta", "first_step_at", "gradient_evaluations_at"})
+    top[key] = nullptr;  // they belong to a single run
   top.erase("permutation");
   top["gradient_evaluations"] = evaluations;
   top["seconds"] = seconds;
@@ -255,7 +272,8 @@ int run(const Options& o) {
   }
 
   const std::size_t threads = o.threads ? o.threads : std::max(1U, std::thread::hardware_concurrency());
-  const fs::path folder = o.output.empty() ? fs::path("runs") / fmt::format("{}-{}", c.experiment, c.seed) : fs::path(o.output);
+  const fs::path folder =
+      o.output.empty() ? fs::path("runs") / fmt::format("{}-{}", c.experiment, c.seed) : fs::path(o.output);
   {  // What the run reads, read once before anything is written: a bad file leaves no folder behind.
     const Potential<float> potential = make_potential(c.potential);
     const Start start(c.start, static_cast<std::size_t>(c.particles), potential.dimension(), Noise(c.seed));
@@ -265,9 +283,11 @@ int run(const Options& o) {
     for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples},
                                     std::pair{"reference.data", c.reference ? c.reference->data : fs::path()}})
       if (!file.empty() && is_replaced(folder, file))
-        throw Error(ErrorKind::usage, key, fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file)));
+        throw Error(ErrorKind::usage, key,
+                    fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file)));
   if (c.seed + o.repeats - 1 > largest_seed)
-    throw Error(ErrorKind::usage, "--repeats", fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
+    throw Error(ErrorKind::usage, "--repeats",
+                fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
   prepare_directory(folder, o.overwrite);
 
@@ -289,7 +309,8 @@ int run(const Options& o) {
           const fs::path place = folder / fmt::format("seed-{}", mine.seed);
           io::make_directory(place);
           results[i] = run_one(mine, place, threads / at_once, true, interrupt.token());
-          if (!o.quiet) print_error(fmt::format("{}: seed {} done, {} of {}\n", c.experiment, mine.seed, ++finished, o.repeats));
+          if (!o.quiet)
+            print_error(fmt::format("{}: seed {} done, {} of {}\n", c.experiment, mine.seed, ++finished, o.repeats));
         } catch (...) {
           const std::lock_guard lock(mutex);
           if (!failure) failure = std::current_exception();
@@ -334,15 +355,21 @@ int run(const Options& o) {
 
 void add_run(CLI::App& app, Action& action) {
   const auto o = std::make_shared<Options>();
-  CLI::App* run_command = app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
-  run_command->footer("Example: implicit-diffusion run langevin-reward --seed 1 --set method=nested --set inner_steps=10");
+  CLI::App* run_command =
+      app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
+  run_command->footer(
+      "Example: implicit-diffusion run langevin-reward --seed 1 --set method=nested --set inner_steps=10");
   run_command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml")->required();
   CLI::Option* seed = run_command->add_option("--seed", o->seed, "seed of all noise")->type_name("N");
   CLI::Option* steps = run_command->add_option("--steps", o->steps, "outer steps")->type_name("K");
-  run_command->add_option("--repeats", o->repeats, "independent runs, with seeds N, N+1, ...")->check(CLI::Range(1, 100000));
-  run_command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")->check(CLI::Range(1, 1024));
+  run_command->add_option("--repeats", o->repeats, "independent runs, with seeds N, N+1, ...")
+      ->check(CLI::Range(1, 100000));
+  run_command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")
+      ->check(CLI::Range(1, 1024));
   run_command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)");
-  run_command->add_option("--set", o->set, "key=value: change a key of the experiment's file; may be repeated")->take_all()->allow_extra_args(false);
+  run_command->add_option("--set", o->set, "key=value: change a key of the experiment's file; may be repeated")
+      ->take_all()
+      ->allow_extra_args(false);
   run_command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
   run_command->add_flag("--print-config", o->print_config, "print the resolved configuration and stop");
   run_command->add_flag("--quick", o->quick, "a shortened form, where the experiment is long");

@@ -51,7 +51,9 @@ void prepare_directory(const fs::path& folder, bool overwrite) {
   if (fs::exists(folder, error) && !fs::is_directory(folder, error))
     throw Error(ErrorKind::output, io::display(folder), "exists and is not a folder");
   if (fs::is_directory(folder, error) && !fs::is_empty(folder, error)) {
-    if (!overwrite) throw Error(ErrorKind::output, io::display(folder), "exists and is not empty; --overwrite replaces the run in it");
+    if (!overwrite)
+      throw Error(ErrorKind::output, io::display(folder),
+                  "exists and is not empty; --overwrite replaces the run in it");
     std::vector<fs::path> old;
     for (const char* name : run_files) old.push_back(folder / name);
     for (const auto& entry : fs::directory_iterator(folder, error))
@@ -95,21 +97,25 @@ RunFiles read_run(const fs::path& folder) {
   if (run.columns.front().empty()) throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has no rows");
   const auto at = std::find(run.header.begin(), run.header.end(), "step") - run.header.begin();
   for (const double step : run.columns[static_cast<std::size_t>(at)])
-    if (!std::isfinite(step)) throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has a row without a step");
+    if (!std::isfinite(step))
+      throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has a row without a step");
 
   const io::Array theta = io::read_npy(folder / "theta.npy");
   const std::size_t p = run.configuration.start.theta.size();
   if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] != run.columns.front().size())
-    throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
-                fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
+    throw Error(
+        ErrorKind::data, io::display(folder / "theta.npy"),
+        fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
   for (std::size_t i = 0; i < theta.shape[0]; ++i)
     run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
                            theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
   const Potential<float> potential = make_potential(run.configuration.potential);
   for (std::size_t i = 0; i < run.theta.size(); ++i) {
-    const bool finite = std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
+    const bool finite =
+        std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
     if (!finite || potential.find_inadmissible(run.theta[i]))
-      throw Error(ErrorKind::data, io::display(folder / "theta.npy"), fmt::format("row {} is not a parameter of the potential", i + 1));
+      throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
+                  fmt::format("row {} is not a parameter of the potential", i + 1));
   }
   if (fs::exists(folder / "samples.npy", error))
     run.samples = read_population(folder / "samples.npy", potential.dimension());

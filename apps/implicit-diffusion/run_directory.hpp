@@ -10,8 +10,8 @@
 
 namespace program {
 
-// Makes the folder ready for a new run. An existing one that is not empty is refused, unless `overwrite`: then the files of the run that
-// was there go, and nothing else.
+// Makes the folder ready for a new run. An existing one that is not empty is refused, unless `overwrite`: then the
+// files of the run that was there go, and nothing else.
 void prepare_directory(const std::filesystem::path& folder, bool overwrite);
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
@@ -20,11 +20,11 @@ bool is_replaced(const std::filesystem::path& folder, const std::filesystem::pat
 struct RunFiles {
   std::filesystem::path folder;
   Configuration configuration;
-  std::string summary;                        // JSON
-  std::vector<std::string> header;            // of metrics.csv
+  std::string summary;              // JSON
+  std::vector<std::string> header;  // of metrics.csv
   std::vector<std::vector<double>> columns;
-  std::vector<std::vector<double>> theta;     // a row for each row of metrics.csv
-  Population<float> samples;                  // empty where the run diverged
+  std::vector<std::vector<double>> theta;  // a row for each row of metrics.csv
+  Population<float> samples;               // empty where the run diverged
 };
 RunFiles read_run(const std::filesystem::path& folder);
 
@@ -32,7 +32,7 @@ RunFiles read_run(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folder);
 
 // Writes all files of a finished run but the report.
-void write_run(const std::filesystem::path& folder, const Configuration& c, const RunResult& result, const Recorder& recorder,
-               const nlohmann::ordered_json& summary);
+void write_run(const std::filesystem::path& folder, const Configuration& c, const RunResult& result,
+               const Recorder& recorder, const nlohmann::ordered_json& summary);
 
 }  // namespace program

@@ -1,4 +1,5 @@
-// What the program says to input that is wrong: the exit code, one line that names the place and the value, and nothing left behind.
+// What the program says to input that is wrong: the exit code, one line that names the place and the value, and nothing
+// left behind.
 #include <cmath>
 #include <limits>
 
@@ -286,7 +287,9 @@ TEST(Program, WithoutACommandPrintsTheHelp) {
 
 TEST(Program, RefusesAConfigurationThatIsFarTooLong) {
   const Folder folder;
-  write(folder / "x.toml", std::string(20'000'000, '#'));
+  std::string comment;
+  comment.resize(20'000'000, '#');
+  write(folder / "x.toml", comment);
   const Result result = run(folder, {"run", "x.toml"});
   EXPECT_EQ(result.code, 65);
   EXPECT_TRUE(is_error_line(result.err, {"x.toml: 20000000 bytes"}));

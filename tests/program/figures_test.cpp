@@ -1,5 +1,5 @@
-// The figures of the built-in experiments against those of an independent program in double precision, and the same bits for any number
-// of threads.
+// The figures of the built-in experiments against those of an independent program in double precision, and the same
+// bits for any number of threads.
 #include <cmath>
 
 #include "program/run_program.hpp"
@@ -56,8 +56,9 @@ Json summary_of(const Words& arguments) {
   return json(folder / "r/summary.json");
 }
 
-// 1800 seeds of the other program: exact reward .2946 +- .0005, reward .2909 +- .0027, log-likelihood -1.244 +- .045, the step at which
-// -2.0 is reached 3310 +- 215 and never outside [2695, 4133]. Bounds are about five standard deviations away.
+// 1800 seeds of the other program: exact reward .2946 +- .0005, reward .2909 +- .0027, log-likelihood -1.244 +- .045,
+// the step at which -2.0 is reached 3310 +- 215 and never outside [2695, 4133]. Bounds are about five standard
+// deviations away.
 TEST(Figures, OfTheRewardExperiment) {
   const Json top = summary_of({"--repeats", "3"});
   ASSERT_EQ(top["runs"].size(), 3U);
@@ -73,8 +74,8 @@ TEST(Figures, OfTheRewardExperiment) {
   }
 }
 
-// Batches of 1000: the reward has standard deviation .002 to .003, the log-likelihood .04 to .06. Five of them around the other program's
-// values, each of which is the mean of a few runs.
+// Batches of 1000: the reward has standard deviation .002 to .003, the log-likelihood .04 to .06. Five of them around
+// the other program's values, each of which is the mean of a few runs.
 TEST(Figures, OfLangevinAtTheStart) {
   const Json s = summary_of({"--set", "method=langevin-initial"});
   expect_within(s, "reward", {0.0715 - 0.013, 0.0715 + 0.013});
@@ -106,7 +107,8 @@ TEST(Figures, OfGuidance) {
   expect_within(weak, "log_likelihood", {-5.27 - 0.3, -5.27 + 0.3});
 }
 
-// Exact reward .2316 to .2325, log-likelihood -2.7 to -2.9, -5.8 at steps 511 to 861 (few seeds: 252 has been seen), -2.0 never.
+// Exact reward .2316 to .2325, log-likelihood -2.7 to -2.9, -5.8 at steps 511 to 861 (few seeds: 252 has been seen),
+// -2.0 never.
 TEST(Figures, OfUnrolling) {
   const Json s = summary_of({"--set", "method=unrolled"});
   expect_within(s, "exact_reward", {0.229, 0.2355});
@@ -115,8 +117,8 @@ TEST(Figures, OfUnrolling) {
   EXPECT_TRUE(s["first_step_at"]["-2.0"].is_null());
 }
 
-// Ten inner steps with a warm start follow exact gradient descent, whose E R is .136856 after 300 steps. Over seeds with 300 particles the
-// nested loop has .1365 +- .0004.
+// Ten inner steps with a warm start follow exact gradient descent, whose E R is .136856 after 300 steps. Over seeds
+// with 300 particles the nested loop has .1365 +- .0004.
 TEST(Figures, OfTheNestedLoopOnItsWay) {
   const Json nested = summary_of({"--set", "method=nested", "--steps", "300", "--set", "particles=300"});
   expect_within(nested, "exact_reward", {0.136856 - 0.0025, 0.136856 + 0.0025});

@@ -1,4 +1,5 @@
-// What a run leaves behind, and what can be done with it: the files, their shapes, running it again, starting from it, reporting on it.
+// What a run leaves behind, and what can be done with it: the files, their shapes, running it again, starting from it,
+// reporting on it.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -262,7 +263,8 @@ TEST(Commands, ProgressGoesToStderrInPlainLines) {
   EXPECT_EQ(result.err.find('\r'), std::string::npos);
 }
 
-// Fitting the mean of a Gaussian to data by KL(data || pi*(theta)) is a linear recursion in the mean of the particles and theta,
+// Fitting the mean of a Gaussian to data by KL(data || pi*(theta)) is a linear recursion in the mean of the particles
+// and theta,
 //
 //     x <- x - h P (x - theta) + sqrt(2 h / n) z,      theta <- theta + eta P (m - x),
 //
@@ -322,8 +324,9 @@ TEST(OwnData, MeanInThreeDimensions) {
   fit_mean("# x y z\n1;2;-3\n3;2;-1\n2;2.5;-2\n", precision, Eigen::Vector3d(2, 6.5 / 3, -2));
 }
 
-// Three in four points lie around -1.5, the others around 1.5, at the quantiles of N(., 1): the most likely weights are 3/4 and 1/4.
-// Over seeds the learnt weight has a standard deviation of .008, and the chain's step adds .007: five of the one and the other.
+// Three in four points lie around -1.5, the others around 1.5, at the quantiles of N(., 1): the most likely weights are
+// 3/4 and 1/4. Over seeds the learnt weight has a standard deviation of .008, and the chain's step adds .007: five of
+// the one and the other.
 TEST(OwnData, EnergyBasedModelLearnsTheWeightsOfWells) {
   const Folder folder;
   std::string csv;

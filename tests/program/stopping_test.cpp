@@ -1,4 +1,5 @@
-// Runs that do not end well: they diverge, are interrupted, or cannot write. What they leave is complete up to where they came.
+// Runs that do not end well: they diverge, are interrupted, or cannot write. What they leave is complete up to where
+// they came.
 #include <sys/mount.h>
 
 #include <algorithm>
@@ -181,7 +182,8 @@ TEST_P(Unwritable, StderrDoesNotMatter) {
 INSTANTIATE_TEST_SUITE_P(Program, Unwritable, testing::Values(Stream::closed, Stream::full),
                          [](const auto& stream) { return stream.param == Stream::closed ? "Closed" : "Full"; });
 
-// samples.npy of 20000 particles has 80 kB and does not fit; what is there is whole, and there is no summary that tells of success.
+// samples.npy of 20000 particles has 80 kB and does not fit; what is there is whole, and there is no summary that tells
+// of success.
 TEST(Disk, AFileThatGetsTooLongIsNotLeftInPart) {
   const Folder folder;
   write(folder / "x.toml", small_experiment);
