@@ -6,43 +6,70 @@
 
 #include "implicit_diffusion/simd/lanes.hpp"
 
+#include <type_traits>
+
 namespace implicit_diffusion::kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 namespace {
 
-// The normals of Philox blocks, 4 vectors of 16 at a time: with lanes the 16 blocks of a vector at once, without them one after the other.
+// The words of a vector of 16 lanes: all lanes at once, or one after the other.
 template <class Real>
-[[gnu::always_inline]] inline void fill(const NoiseKey& at, std::size_t block, float* out) {
-  const auto base = static_cast<std::uint32_t>(block * noise_lanes);
-  if constexpr (width<Real> == noise_lanes) {
-    const std::array<Real, 4> z = block_normals<Real>(at, WordLanes::counting_from(base));
-    for (std::size_t word = 0; word < 4; ++word) store(z[word], out + word * noise_lanes);
-  } else {
-    for (std::uint32_t lane = 0; lane < noise_lanes; ++lane) {
-      const std::array<Real, 4> z = block_normals<Real>(at, base + lane);
-      for (std::size_t word = 0; word < 4; ++word) out[word * noise_lanes + lane] = z[word];
+using Word = std::conditional_t<width<Real> == noise_lanes, WordLanes, std::uint32_t>;
+
+// Philox blocks first_block to last_block - 1: 4 vectors of 16 words each, as bits.
+template <class Real>
+[[gnu::always_inline]] inline void fill_bits(const NoiseKey& at, std::size_t first_block, std::size_t last_block, float* out) {
+  const PhiloxRounds<Word<Real>> keys(at.key);
+  const Word<Real> c1(at.counter[0]), c2(at.counter[1]), c3(at.counter[2]);
+  for (std::size_t block = first_block; block < last_block; ++block, out += 4 * noise_lanes) {
+    const auto base = static_cast<std::uint32_t>(block * noise_lanes);
+    if constexpr (width<Real> == noise_lanes) {
+      const auto words = philox<WordLanes>({WordLanes::counting_from(base), c1, c2, c3}, keys);
+      for (std::size_t word = 0; word < 4; ++word) store(as_real(static_cast<IntegerLanes>(words[word])), out + word * noise_lanes);
+    } else {
+      for (std::uint32_t lane = 0; lane < noise_lanes; ++lane) {
+        const auto words = philox<std::uint32_t>({base + lane, c1, c2, c3}, keys);
+        for (std::size_t word = 0; word < 4; ++word)
+          out[word * noise_lanes + lane] = as_real(static_cast<std::int32_t>(words[word]));
+      }
     }
   }
 }
 
+// Pairs of vectors of bits become pairs of vectors of normals, in place. Apart from fill_bits, so that each loop has registers for itself.
+template <class Real>
+[[gnu::always_inline]] inline void bits_to_normals(std::size_t pairs, float* out) {
+  for (std::size_t pair = 0; pair < pairs; ++pair, out += 2 * noise_lanes)
+    for (std::size_t lane = 0; lane < noise_lanes; lane += width<Real>) {
+      const NormalPair<Real> z = box_muller<Real>(as_integer(load<Real>(out + lane)), as_integer(load<Real>(out + noise_lanes + lane)));
+      store(z.first, out + lane);
+      store(z.second, out + noise_lanes + lane);
+    }
+}
+
 template <class Real>
 [[gnu::flatten]] void normals(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out) {
-  const std::size_t end = (first_group + groups) * dimension;
-  std::size_t vector = first_group * dimension;
-  while (vector < end) {
-    const std::size_t block = vector / 4;
-    if (vector % 4 == 0 && vector + 4 <= end) {
-      fill<Real>(at, block, out);
-      vector += 4;
-      out += 4 * noise_lanes;
-    } else {  // a block of which only a part is asked for: the first and the last
-      alignas(64) float whole[4 * noise_lanes];
-      fill<Real>(at, block, whole);
-      const std::size_t stop = end < 4 * (block + 1) ? end : 4 * (block + 1);
-      for (std::size_t i = (vector - 4 * block) * noise_lanes; i < (stop - 4 * block) * noise_lanes; ++i) *out++ = whole[i];
-      vector = stop;
-    }
+  // Vectors first to last - 1 are asked for; whole blocks of 4 among them are made in place, parts of one at either end apart.
+  const std::size_t first = first_group * dimension, last = (first_group + groups) * dimension;
+  const std::size_t whole_first = (first + 3) / 4, whole_last = last / 4;
+  const auto part = [&](std::size_t block, std::size_t from, std::size_t to) {
+    alignas(64) float vectors[4 * noise_lanes];
+    fill_bits<Real>(at, block, block + 1, vectors);
+    bits_to_normals<Real>(2, vectors);
+    for (std::size_t i = (from - 4 * block) * noise_lanes; i < (to - 4 * block) * noise_lanes; ++i)
+      out[(4 * block - first) * noise_lanes + i] = vectors[i];
+  };
+  if (whole_first > whole_last) return part(whole_last, first, last);
+  if (first < 4 * whole_first) part(whole_first - 1, first, 4 * whole_first);
+  // A few blocks at a time, so that the bits are still in the first-level cache.
+  constexpr std::size_t some = 16;
+  for (std::size_t block = whole_first; block < whole_last; block += some) {
+    const std::size_t stop = block + some < whole_last ? block + some : whole_last;
+    float* to = out + (4 * block - first) * noise_lanes;
+    fill_bits<Real>(at, block, stop, to);
+    bits_to_normals<Real>(2 * (stop - block), to);
   }
+  if (4 * whole_last < last) part(whole_last, 4 * whole_last, last);
 }
 
 template <class N>

@@ -12,9 +12,6 @@
 namespace implicit_diffusion {
 namespace {
 
-// From natural logarithms to the units of exp2_fixed().
-constexpr double logarithm_unit = std::numbers::log2e * exp2_unit;
-
 double log_sum_exp(std::span<const double> t) {
   const double top = *std::max_element(t.begin(), t.end());
   double sum = 0;
@@ -45,33 +42,26 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
       throw Error(ErrorKind::usage, "potential.centres",
                   fmt::format("centres of {} and of {} coordinates", dimension_, c.size()));
   require_positive("potential.width", q);
-  std::vector<double> slope;
-  for (const auto& c : centres_)
-    for (const double v : c) slope.push_back(2.0 / q * v * logarithm_unit);
-  slope_.assign(slope);
-  set_log_weights(std::vector<double>(size_));
+  slope_.fill(size_ * dimension_, [&](std::size_t k) { return 2.0 / q * centres_[k / dimension_][k % dimension_] * unit; });
+  for (const auto& c : centres_) {
+    squares_.push_back(0);
+    for (const double v : c) squares_.back() += v * v;
+  }
+  set_log_weights([](std::size_t) { return 0.0; });
 }
 
-void EqualWells::set_log_weights(std::span<const double> log_weights) {
-  offset_.assign(tabulate(size_, [&](std::size_t i) {
-    double square = 0;
-    for (const double v : centres_[i]) square += v * v;
-    return (log_weights[i] - square / q_) * logarithm_unit;
-  }));
-
-  // Within the radius every term is below 2^120 and some term above 2^-100, so that the sum is a normal number and terms that are cut off at
-  // 2^-126 do not count in single precision. |a_i . x| <= |a_i|_1 |x|_max.
-  double below = std::numeric_limits<double>::infinity(), above = -1;
+void EqualWells::update_radius() {
+  // Within the radius every term is between 2^-125 and 2^119, so that the sum is a normal number. |a_i . x| <= |a_i|_1 |x|_max.
+  double radius = 1e30;
   for (std::size_t i = 0; i < size_; ++i) {
     double slope = 0;
     for (std::size_t j = 0; j < dimension_; ++j) slope += std::abs(slope_.exact()[i * dimension_ + j]) / exp2_unit;
     const double offset = offset_.exact()[i] / exp2_unit;
-    const auto limit = [slope](double room) { return room < 0 ? -1.0 : slope == 0 ? std::numeric_limits<double>::max() : room / slope; };
-    below = std::min(below, limit(120 - offset));
-    above = std::max(above, limit(offset + 100));
+    const double room = std::min(119 - offset, offset + 125);
+    radius = std::min(radius, room < 0 ? -1.0 : slope == 0 ? radius : room / slope);
   }
-  const double radius = std::min({below, above, 1e30});
-  scale_.assign({2.0 / q_, 1.0 / q_, radius, 1 / logarithm_unit});
+  const double scale[] = {2.0 / q_, 1.0 / q_, radius, 1 / unit};
+  scale_.fill(4, [&](std::size_t i) { return scale[i]; });
 }
 
 GaussianMixture EqualWells::law(std::span<const double> weights) const {
@@ -89,8 +79,8 @@ GaussianMixture EqualWells::law(std::span<const double> weights) const {
 
 void SoftmaxWells::prepare(std::span<const double> theta) {
   const double norm = log_sum_exp(theta);
-  wells_.set_log_weights(tabulate(theta.size(), [&](std::size_t i) { return theta[i] - norm; }));
-  weight_.assign(softmax(theta));
+  wells_.set_log_weights([&](std::size_t i) { return theta[i] - norm; });
+  weight_.fill(theta.size(), [&](std::size_t i) { return exp(theta[i] - norm); });
 }
 
 GaussianMixture SoftmaxWells::law(std::span<const double> theta) const { return wells_.law(softmax(theta)); }
@@ -103,10 +93,9 @@ LogisticWells::LogisticWells(std::vector<std::vector<double>> centres, double q,
 
 void LogisticWells::prepare(std::span<const double> theta) {
   const auto weight = [&](std::size_t i) { return floor_ + (1 - floor_) * sigmoid(theta[i]); };
-  wells_.set_log_weights(tabulate(theta.size(), [&](std::size_t i) { return log(weight(i)); }));
-  log_slope_.assign(tabulate(theta.size(), [&](std::size_t i) {
-    return (1 - floor_) * sigmoid(theta[i]) * sigmoid(-theta[i]) / weight(i);
-  }));
+  wells_.set_log_weights([&](std::size_t i) { return log(weight(i)); });
+  log_slope_.fill(theta.size(),
+                  [&](std::size_t i) { return (1 - floor_) * sigmoid(theta[i]) * sigmoid(-theta[i]) / weight(i); });
 }
 
 GaussianMixture LogisticWells::law(std::span<const double> theta) const {

@@ -125,8 +125,10 @@ void expect_reward_lanes_equal_floats(const R& reward, Member member) {
     for (const std::size_t n : {1, 15, 17, 256}) {
       const Population<float> x = samples(n, 2);
       std::vector<float> value(n), slope(2 * block_size), plain_value(n), plain_slope(2 * block_size);
-      (kernels_of(level).*member).values(reward, x.block(0), value.data());
-      (plain_of(level).*member).values(reward, x.block(0), plain_value.data());
+      std::fill(value.begin(), value.end(), 0.25f);
+      std::fill(plain_value.begin(), plain_value.end(), 0.25f);
+      (kernels_of(level).*member).add(reward, x.block(0), 1.5f, value.data());
+      (plain_of(level).*member).add(reward, x.block(0), 1.5f, plain_value.data());
       (kernels_of(level).*member).gradient(reward, x.block(0), slope.data());
       (plain_of(level).*member).gradient(reward, x.block(0), plain_slope.data());
       EXPECT_EQ(value, plain_value) << to_string(level) << ", " << n;

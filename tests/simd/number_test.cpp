@@ -112,9 +112,16 @@ TEST(Number, AnotherNumberTypeJoinsByOverloads) {
   }
   const NoiseKey at = Noise{3}.at(Stream::sampling, {5, 7});
   for (std::uint32_t block = 0; block < 1000; ++block) {
-    const std::array<two::Real, 4> both = block_normals<two::Real>(at, two::Word{block, block + 16});
-    const std::array<float, 4> a = block_normals<float>(at, block), b = block_normals<float>(at, block + 16);
-    for (std::size_t word = 0; word < 4; ++word) expect_lanes(both[word], a[word], b[word]);
+    const auto words = philox<two::Word>({two::Word{block, block + 16}, two::Word(at.counter[0]), two::Word(at.counter[1]),
+                                          two::Word(at.counter[2])}, at.key);
+    const auto a = philox<std::uint32_t>({block, at.counter[0], at.counter[1], at.counter[2]}, at.key);
+    const auto b = philox<std::uint32_t>({block + 16, at.counter[0], at.counter[1], at.counter[2]}, at.key);
+    const auto one = [](std::uint32_t x, std::uint32_t y) {
+      return box_muller<float>(static_cast<std::int32_t>(x), static_cast<std::int32_t>(y));
+    };
+    const NormalPair<two::Real> both = box_muller<two::Real>(two::Integer(words[0]), two::Integer(words[1]));
+    expect_lanes(both.first, one(a[0], a[1]).first, one(b[0], b[1]).first);
+    expect_lanes(both.second, one(a[0], a[1]).second, one(b[0], b[1]).second);
   }
 }
 

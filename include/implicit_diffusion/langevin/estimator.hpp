@@ -41,9 +41,7 @@ class RewardTerm final : public Term<Real> {
   explicit RewardTerm(Reward<Real> reward, double lambda = 1.0) : reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
 
   void add_signal(Block<const Real> x, Real* f) const override {
-    BlockArray<Real> r;
-    reward_.values(x, r.data());
-    for (std::size_t i = 0; i < x.size; ++i) f[i] += lambda_ * r[i];
+    reward_.add(x, lambda_, f);
   }
 
  private:
@@ -150,8 +148,8 @@ struct EstimatorOptions {
 //
 //     F = sum_i f_i,    S = sum_i grad_theta V(x_i),    S_f = sum_i f_i grad_theta V(x_i)
 //
-// the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over the first block is
-// subtracted, so that nothing cancels in single precision.
+// the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over the first group is
+// subtracted, so that little cancels in single precision.
 template <class Real>
 class GradientEstimator {
  public:
@@ -206,7 +204,9 @@ class GradientEstimator {
   }
 
  private:
+  // Over the first group, which is enough to be near.
   Real mean_signal(Block<const Real> block) const {
+    block.size = std::min(block.size, lanes_per_group);
     BlockArray<Real> f, v;
     for (std::size_t i = 0; i < block.size; ++i) f[i] = 0;
     for (const auto& term : terms_) term->add_signal(block, f.data());

@@ -60,8 +60,8 @@ struct PotentialKernels {
 
 template <class Real, class R>
 struct RewardKernels {
-  void (*values)(const R&, const Block<const Real>&, Real*);
-  void (*gradient)(const R&, const Block<const Real>&, Real*);  // null where there is none
+  void (*add)(const R&, const Block<const Real>&, Real lambda, Real*);  // adds lambda R(x_i)
+  void (*gradient)(const R&, const Block<const Real>&, Real*);           // null where there is none
 };
 
 // Code of different levels has different names. (Not in the namespace of Lanes itself: there its functions would hide those of float.)
@@ -263,14 +263,37 @@ template <Number Real, class P>
   }
 }
 
-// R(x_i).
-template <Number Real, class R>
-[[gnu::flatten, gnu::noinline]] void reward_values(const R& reward, const Block<const Scalar<Real>>& x, Scalar<Real>* out) {
-  auto* point = static_cast<Real*>(kernel_scratch(x.dimension * sizeof(Real)));
+// Calls the reward with its dimension as a constant where it offers that.
+template <std::size_t D, class R, class Real>
+[[gnu::always_inline]] inline Real reward_at(const R& reward, const Real* x) {
+  if constexpr (D > 0 && requires { reward.template evaluate_in<D>(x); })
+    return reward.template evaluate_in<D>(x);
+  else
+    return reward(x);
+}
+
+// f_i + lambda R(x_i), in place.
+template <Number Real, std::size_t D, class R>
+[[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples, Scalar<Real> lambda,
+                                                 Scalar<Real>* f) {
+  if constexpr (D == 0 && requires { reward.template evaluate_in<2>(static_cast<const Real*>(nullptr)); }) {
+    if (samples.dimension == 2) return add_rewards<Real, 2>(reward, samples, lambda, f);
+  }
+  const Block<const Scalar<Real>> x = samples;
+  Real fixed[D ? D : 1];
+  Real* point = D ? fixed : static_cast<Real*>(kernel_scratch(x.dimension * sizeof(Real)));
+  const Real scale = Real(lambda);
   for_each_group<Real>(x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
-    load_point<Real, last>(x, i, x.dimension, point);
-    const Real value = reward(static_cast<const Real*>(point));
-    store_some<last>(value, out + i, x.size - i);
+    load_point<Real, last>(x, i, D ? D : x.dimension, point);
+    Real before;
+    if constexpr (last) {
+      alignas(64) Scalar<Real> lane[width<Real>] = {};
+      for (std::size_t l = 0; l < x.size - i; ++l) lane[l] = f[i + l];
+      before = load<Real>(lane);
+    } else {
+      before = load<Real>(f + i);
+    }
+    store_some<last>(fma(scale, reward_at<D>(reward, static_cast<const Real*>(point)), before), f + i, x.size - i);
   });
 }
 
@@ -324,7 +347,7 @@ constexpr PotentialKernels<Scalar<N>, P> make_potential_kernels() {
 
 template <Number N, class R>
 constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
-  RewardKernels<Scalar<N>, R> k{&reward_values<N, R>, nullptr};
+  RewardKernels<Scalar<N>, R> k{&add_rewards<N, 0, R>, nullptr};
   if constexpr (AnyNumber<R>) k.gradient = &reward_gradient<N, R>;
   return k;
 }

@@ -12,12 +12,20 @@ namespace implicit_diffusion {
 class Constants {
  public:
   Constants() = default;
-  Constants(std::vector<double> values) { assign(values); }  // implicit: a list of numbers is what it holds
+  Constants(const std::vector<double>& values) { assign(values); }  // implicit: a list of numbers is what it holds
 
   void assign(const std::vector<double>& values) {
-    double_ = values;
-    float_.resize(values.size());  // allocates on the first call only
-    for (std::size_t i = 0; i < values.size(); ++i) float_[i] = static_cast<float>(values[i]);
+    fill(values.size(), [&](std::size_t i) { return values[i]; });
+  }
+  // f(0), ..., f(n - 1). Allocates on the first call only.
+  template <class F>
+  void fill(std::size_t n, F&& f) {
+    double_.resize(n);
+    float_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      double_[i] = f(i);
+      float_[i] = static_cast<float>(double_[i]);
+    }
   }
 
   // The numbers for kernels over Real.

@@ -30,8 +30,13 @@ class Reward {
   template <PointReward<Real> R>
   Reward(R reward) : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
 
+  // Adds lambda R(x_i) to f_i.
+  void add(Block<const Real> x, Real lambda, Real* f) const { model_->add(x, lambda, f); }
   // R(x_i).
-  void values(Block<const Real> x, Real* out) const { model_->values(x, out); }
+  void values(Block<const Real> x, Real* out) const {
+    for (std::size_t i = 0; i < x.size; ++i) out[i] = 0;
+    add(x, Real(1), out);
+  }
   // dR/dx_j (x_i), by coordinate. Only for rewards of any number type; where R jumps, the jump counts for nothing.
   void gradient(Block<const Real> x, Real* out) const { model_->gradient(x, out); }
   bool has_gradient() const { return model_->has_gradient(); }
@@ -49,7 +54,7 @@ class Reward {
  private:
   struct Model {
     virtual ~Model() = default;
-    virtual void values(Block<const Real> x, Real* out) const = 0;
+    virtual void add(Block<const Real> x, Real lambda, Real* f) const = 0;
     virtual void gradient(Block<const Real> x, Real* out) const = 0;
     virtual bool has_gradient() const = 0;
     virtual std::optional<double> expectation(const Gaussian&) const = 0;
@@ -59,7 +64,7 @@ class Reward {
   struct Pointwise final : Model {
     explicit Pointwise(R reward) : r(std::move(reward)) {}
 
-    void values(Block<const Real> x, Real* out) const override { reward_kernels<Real>(r).values(r, x, out); }
+    void add(Block<const Real> x, Real lambda, Real* f) const override { reward_kernels<Real>(r).add(r, x, lambda, f); }
     void gradient(Block<const Real> x, Real* out) const override {
       if (has_gradient()) reward_kernels<Real>(r).gradient(r, x, out);
     }

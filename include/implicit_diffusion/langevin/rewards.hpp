@@ -17,11 +17,12 @@ class ScaledBump {
  public:
   ScaledBump(std::vector<double> centre, double width, double denominator);
 
-  template <class Real>
-  [[gnu::always_inline]] Real operator()(const Real* x) const {
+  // D is the dimension, 0 where it is not a constant.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
     const auto* c = centre_.of<Real>();
     Real square = Real(0);
-    for (std::size_t j = 0; j < centre_.size(); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
+    for (std::size_t j = 0; j < (D ? D : centre_.size()); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
     const Real t = square * factor_.of<Real>()[0];
     return exp2_fixed(max(t, Real(exp2_lowest<Real>))) * factor_.of<Real>()[1];
   }
@@ -47,7 +48,11 @@ class HardReward {
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return select(x[0] >= Real(0), bump_(x), Real(0));
+    return evaluate_in<0>(x);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
+    return select(x[0] >= Real(0), bump_.evaluate_in<D>(x), Real(0));
   }
   double expectation(const Gaussian& g) const;
 
@@ -64,7 +69,11 @@ class SmoothReward {
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_(x);
+    return evaluate_in<0>(x);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
+    return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const;
 
@@ -81,7 +90,11 @@ class BumpReward {
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return bump_(x);
+    return evaluate_in<0>(x);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
+    return bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const { return bump_.tilt(g).mass; }
 

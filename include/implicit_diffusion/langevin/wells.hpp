@@ -21,6 +21,7 @@
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>
+#include <numbers>
 #include <optional>
 #include <span>
 #include <vector>
@@ -35,7 +36,12 @@ class EqualWells {
 
   std::size_t dimension() const { return dimension_; }
   std::size_t size() const { return size_; }
-  void set_log_weights(std::span<const double> log_weights);
+  // log w_i = log_weight(i).
+  template <class F>
+  void set_log_weights(F&& log_weight) {
+    offset_.fill(size_, [&](std::size_t i) { return (log_weight(i) - squares_[i] / q_) * unit; });
+    update_radius();
+  }
 
   // Returns V; writes dV/dx and slope(i, r_i) for each responsibility, each unless null. D is the dimension and N the number of wells, 0
   // where it is not a constant.
@@ -52,30 +58,31 @@ class EqualWells {
       return sum;
     };
 
-    // Near the wells no term of the sum can overflow, nor all of them vanish, and nothing needs to be subtracted. Only for samples further
-    // out the largest is; a sample never depends on its neighbours.
-    Real reach = abs(x[0]);
-    for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
-    const auto far = reach > Real(scale[2]);
-    Real top = Real(0);
-    if (any(far)) [[unlikely]] {
-      top = line(0);
-      for (std::size_t i = 1; i < n; ++i) top = max(top, line(i));
-      top = select(far, top, Real(0));
-    }
-
-    Real total = Real(0);
+    Real total = Real(0), top = Real(0);
     Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
     Real* pull = D ? fixed_pull : grad_x;
     if (grad_x)
       for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
-#pragma GCC unroll 8
-    for (std::size_t i = 0; i < n; ++i) {
-      const Real e = exp2_fixed(max(line(i) - top, Real(exp2_lowest<Real>)));
+    const auto add = [&](std::size_t i, const Real& e) __attribute__((always_inline)) {
       total += e;
       if (grad_theta) grad_theta[i] = e;
       if (grad_x)
         for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
+    };
+
+    // Near the wells no term of the sum overflows or vanishes, and nothing needs to be subtracted. Only for samples further out the largest
+    // is; a sample never depends on its neighbours.
+    Real reach = abs(x[0]);
+    for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
+    const auto far = reach > Real(scale[2]);
+    if (any(far)) [[unlikely]] {
+      top = line(0);
+      for (std::size_t i = 1; i < n; ++i) top = max(top, line(i));
+      top = select(far, top, Real(0));
+      for (std::size_t i = 0; i < n; ++i) add(i, exp2_fixed(max(line(i) - top, Real(exp2_lowest<Real>))));
+    } else {
+#pragma GCC unroll 8
+      for (std::size_t i = 0; i < n; ++i) add(i, exp2_fixed(line(i)));
     }
 
     const Real inverse = Real(1) / total;
@@ -97,9 +104,14 @@ class EqualWells {
   GaussianMixture law(std::span<const double> weights) const;
 
  private:
+  // From natural logarithms to the units of exp2_fixed().
+  static constexpr double unit = std::numbers::log2e * exp2_unit;
+  void update_radius();
+
   std::size_t dimension_, size_;
   double q_;
   std::vector<std::vector<double>> centres_;
+  std::vector<double> squares_;  // |c_i|^2
   Constants slope_;    // a_i, n x d, in the units of exp2_fixed()
   Constants offset_;   // b_i, likewise
   Constants scale_;    // 2/q, 1/q, the radius, and what turns those units into logarithms

@@ -74,18 +74,6 @@ template <FloatNumber Real>
   return {r * direction.cosine, r * direction.sine};
 }
 
-// The normals of Philox block c0 (one for each lane of Word): words 0 to 3, that is vectors 4 (c0 / 16) to 4 (c0 / 16)
-// + 3 in lane c0 % 16.
-template <FloatNumber Real, class Word>
-[[gnu::always_inline]] inline std::array<Real, 4> block_normals(const NoiseKey& at, Word c0) {
-  const std::array<Word, 4> w =
-      philox<Word>({c0, Word(at.counter[0]), Word(at.counter[1]), Word(at.counter[2])}, at.key);
-  using I = Integer<Real>;
-  const NormalPair<Real> p = box_muller<Real>(static_cast<I>(w[0]), static_cast<I>(w[1]));
-  const NormalPair<Real> q = box_muller<Real>(static_cast<I>(w[2]), static_cast<I>(w[3]));
-  return {p.first, p.second, q.first, q.second};
-}
-
 class Noise {
  public:
   explicit Noise(std::uint64_t seed = 0) : seed_(seed) {}

@@ -26,17 +26,35 @@ struct WideProduct {
 
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
+// The keys of all rounds, made once for many counters.
 template <class Word>
-[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, PhiloxKey key) {
+struct PhiloxRounds {
+  Word low[10], high[10];
+
+  [[gnu::always_inline]] constexpr explicit PhiloxRounds(PhiloxKey key) {
+    for (int round = 0; round < 10; ++round) {
+      low[round] = Word(key[0]);
+      high[round] = Word(key[1]);
+      key[0] += 0x9E3779B9u;  // the golden ratio
+      key[1] += 0xBB67AE85u;  // sqrt(3) - 1
+    }
+  }
+};
+
+template <class Word>
+[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, const PhiloxRounds<Word>& keys) {
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     const WideProduct<Word> p = multiply_wide(counter[0], Word(0xD2511F53u));
     const WideProduct<Word> q = multiply_wide(counter[2], Word(0xCD9E8D57u));
-    counter = {q.high ^ counter[1] ^ Word(key[0]), q.low, p.high ^ counter[3] ^ Word(key[1]), p.low};
-    key[0] += 0x9E3779B9u;  // the golden ratio
-    key[1] += 0xBB67AE85u;  // sqrt(3) - 1
+    counter = {q.high ^ counter[1] ^ keys.low[round], q.low, p.high ^ counter[3] ^ keys.high[round], p.low};
   }
   return counter;
+}
+
+template <class Word>
+[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, PhiloxKey key) {
+  return philox<Word>(counter, PhiloxRounds<Word>(key));
 }
 
 }  // namespace implicit_diffusion
