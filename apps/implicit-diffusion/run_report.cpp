@@ -9,7 +9,6 @@
 #include "implicit_diffusion/report/page.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +19,6 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-using Json = nlohmann::json;
 
 const std::vector<double>* column(const RunFiles& run, std::string_view name) {
   for (std::size_t i = 0; i < run.header.size(); ++i)
@@ -32,10 +30,6 @@ const std::vector<double>* column(const RunFiles& run, std::string_view name) {
 bool has(const RunFiles& run, std::string_view name) {
   const auto* c = column(run, name);
   return c && std::any_of(c->begin(), c->end(), [](double v) { return std::isfinite(v); });
-}
-
-std::string figure_text(const Json& v, int digits) {
-  return v.is_number_float() ? fmt::format("{:.{}f}", v.get<double>(), digits) : v.is_null() ? "-" : v.dump();
 }
 
 // The marginal law of the first two coordinates: what a picture in the plane can show.
@@ -70,8 +64,9 @@ struct Window {
   }
 };
 
-report::Figure law_figure(const std::string& title, const std::string& caption, const GaussianMixture& law, const Population<float>* samples,
-                          const Window& w, const std::vector<report::Marker>& markers) {
+report::Figure law_figure(const std::string& title, const std::string& caption, const GaussianMixture& law,
+                          const Population<float>* samples, const Window& w,
+                          const std::vector<report::Marker>& markers) {
   const auto coordinate = [&](std::size_t j) {
     std::vector<double> values;
     if (samples)
@@ -89,13 +84,21 @@ report::Figure law_figure(const std::string& title, const std::string& caption, 
     return {report::to_svg(report::HistogramPlot{title, "x", w.x_min, w.x_max, coordinate(0), {curve}}), caption};
   }
   constexpr std::size_t nodes = 121;
-  report::DensityPlot plot{.title = title, .x_min = w.x_min, .x_max = w.x_max, .y_min = w.y_min, .y_max = w.y_max,
-                           .columns = nodes, .rows = nodes, .markers = markers, .x_label = "x₁", .y_label = "x₂"};
+  report::DensityPlot plot{.title = title,
+                           .x_min = w.x_min,
+                           .x_max = w.x_max,
+                           .y_min = w.y_min,
+                           .y_max = w.y_max,
+                           .columns = nodes,
+                           .rows = nodes,
+                           .markers = markers,
+                           .x_label = "x₁",
+                           .y_label = "x₂"};
   for (std::size_t r = 0; r < nodes; ++r)
     for (std::size_t c = 0; c < nodes; ++c) {
       const double step_x = (w.x_max - w.x_min) / (nodes - 1), step_y = (w.y_max - w.y_min) / (nodes - 1);
-      plot.density.push_back(std::exp(
-          log_density(std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
+      plot.density.push_back(std::exp(log_density(
+          std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
     }
   plot.point_x = coordinate(0);
   plot.point_y = coordinate(1);
@@ -131,10 +134,13 @@ report::Section law_section(const RunFiles& run) {
     beginning = Population<float>(0, potential.dimension());
     start_note = "The samples it started from are no longer there.";
   }
-  section.text = potential.dimension() > 2 ? "Contours of the marginal of π*(θ) in the first two coordinates."
-                                           : "Contours enclose 10, 30, 50, 70, 90 and 99 % of the mass of π*(θ); dots are samples.";
-  section.figures.push_back(law_figure("π*(θ) at step 0", start_note, first, beginning.size() ? &beginning : nullptr, w, markers));
-  section.figures.push_back(law_figure(fmt::format("π*(θ) at step {:.0f}", run.columns.front().back()), "The samples after the last step.", last,
+  section.text = potential.dimension() > 2
+                     ? "Contours of the marginal of π*(θ) in the first two coordinates."
+                     : "Contours enclose 10, 30, 50, 70, 90 and 99 % of the mass of π*(θ); dots are samples.";
+  section.figures.push_back(
+      law_figure("π*(θ) at step 0", start_note, first, beginning.size() ? &beginning : nullptr, w, markers));
+  section.figures.push_back(law_figure(fmt::format("π*(θ) at step {:.0f}", run.columns.front().back()),
+                                       "The samples after the last step.", last,
                                        run.samples.size() ? &run.samples : nullptr, w, markers));
   if (target) section.figures.push_back(law_figure("The reference", "The law to be learnt.", *target, nullptr, w, {}));
   return section;
@@ -147,7 +153,8 @@ struct ChartSpec {
 // Which columns of metrics.csv are drawn, and how.
 constexpr std::array chart_specs{
     ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false},
-    ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt)", nullptr, nullptr, false},
+    ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt)", nullptr, nullptr,
+              false},
     ChartSpec{"exact_kl", "KL divergence from the reference", "KL(reference ‖ π*(θ))", nullptr, nullptr, true},
     ChartSpec{"data_log_likelihood", "Log-likelihood of the data", "mean of log π*(θ)", nullptr, nullptr, false}};
 
@@ -157,7 +164,8 @@ struct Group {
   std::vector<const RunFiles*> runs;
 };
 
-std::optional<report::Series> curve(const Group& group, const std::string& label, std::string_view name, std::string_view axis = "step") {
+std::optional<report::Series> curve(const Group& group, const std::string& label, std::string_view name,
+                                    std::string_view axis = "step") {
   report::Series s{label, {}, {}};
   const RunFiles* longest = nullptr;
   for (const RunFiles* run : group.runs)
@@ -191,10 +199,12 @@ report::Section curves_section(const std::vector<Group>& groups) {
   for (const ChartSpec& spec : chart_specs) {
     // -KL is the reward of an energy-based model: one picture of it is enough.
     if (std::string_view(spec.column) == "reward" && !c.reward) continue;
-    report::LineChart chart{.title = spec.title, .x_label = "step", .y_label = spec.y_label, .series = {}, .log_y = spec.log_y};
+    report::LineChart chart{
+        .title = spec.title, .x_label = "step", .y_label = spec.y_label, .series = {}, .log_y = spec.log_y};
     for (const Group& g : groups) {
       const bool alone = groups.size() == 1;
-      if (auto s = curve(g, alone ? (spec.second ? "of the samples" : "") : g.label, spec.column)) chart.series.push_back(std::move(*s));
+      if (auto s = curve(g, alone ? (spec.second ? "of the samples" : "") : g.label, spec.column))
+        chart.series.push_back(std::move(*s));
       if (spec.second && alone)
         if (auto s = curve(g, spec.second_label, spec.second)) chart.series.push_back(std::move(*s));
     }
@@ -203,7 +213,8 @@ report::Section curves_section(const std::vector<Group>& groups) {
       for (const double t : c.thresholds) chart.levels.push_back({t, fmt::format("{:g}", t)});
     section.figures.push_back({report::to_svg(chart), ""});
   }
-  if (groups.front().runs.size() > 1) section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
+  if (groups.front().runs.size() > 1)
+    section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
   return section;
 }
 
@@ -219,12 +230,15 @@ report::Section parameters_section(const RunFiles& run) {
     theta.series.push_back(std::move(s));
   }
   section.figures.push_back(
-      {report::to_svg(theta), run.theta.front().size() > most ? fmt::format("The first {} of {}.", most, run.theta.front().size()) : ""});
+      {report::to_svg(theta),
+       run.theta.front().size() > most ? fmt::format("The first {} of {}.", most, run.theta.front().size()) : ""});
 
   const Potential<float> potential = make_potential(run.configuration.potential);
   if (const auto law = potential.law(run.theta.front()); law && law->weights.size() > 1) {
-    report::LineChart weights{.title = "Weights of the components of π*(θ)", .x_label = "step", .y_label = "weight", .series = {}};
-    for (std::size_t i = 0; i < std::min(law->weights.size(), most); ++i) weights.series.push_back({fmt::format("{}", i + 1), step, {}});
+    report::LineChart weights{
+        .title = "Weights of the components of π*(θ)", .x_label = "step", .y_label = "weight", .series = {}};
+    for (std::size_t i = 0; i < std::min(law->weights.size(), most); ++i)
+      weights.series.push_back({fmt::format("{}", i + 1), step, {}});
     for (const auto& row : run.theta) {
       const auto at = potential.law(row);
       for (std::size_t i = 0; i < weights.series.size(); ++i) weights.series[i].y.push_back(at->weights[i]);
@@ -235,22 +249,22 @@ report::Section parameters_section(const RunFiles& run) {
 }
 
 std::vector<report::Fact> facts(const RunFiles& run) {
-  const Json s = Json::parse(run.summary);
+  const Summary& s = run.summary;
   std::vector<report::Fact> f;
-  const auto add = [&](const char* key, const char* label, int digits, const char* note) {
-    if (s.contains(key) && s[key].is_number()) f.push_back({label, figure_text(s[key], digits), note});
+  const auto add = [&](double value, const char* label, int digits, const char* note) {
+    if (std::isfinite(value)) f.push_back({label, shown(value, digits), note});
   };
-  if (run.configuration.reward) add("reward", "Reward", 4, "mean over the samples");
-  add("exact_reward", "Exact reward", 4, "under π*(θ), in closed form");
-  add("exact_kl", "KL divergence", 5, "from the reference, by quadrature");
-  add("log_likelihood", "Log-likelihood", 3, "mean of −V(x, θ_opt)");
-  add("data_log_likelihood", "Data log-likelihood", 4, "mean of log π*(θ)");
-  if (s.contains("first_step_at"))
-    for (const auto& [threshold, step] : s["first_step_at"].items())
-      f.push_back({"Reached " + threshold, step.is_null() ? "never" : "step " + step.dump(), "log-likelihood, mean of 20 steps"});
-  if (s.contains("seconds") && s["seconds"].is_number())
-    f.push_back({"Time", fmt::format("{:.2f} s", s["seconds"].get<double>()),
-                 fmt::format("{} steps, {} particles", s.value("steps", Json(0)).dump(), run.configuration.particles)});
+  if (run.configuration.reward) add(s.figures.reward, "Reward", 4, "mean over the samples");
+  add(s.figures.exact_reward, "Exact reward", 4, "under π*(θ), in closed form");
+  add(s.figures.exact_kl, "KL divergence", 5, "from the reference, by quadrature");
+  add(s.figures.log_likelihood, "Log-likelihood", 3, "mean of −V(x, θ_opt)");
+  add(s.figures.data_log_likelihood, "Data log-likelihood", 4, "mean of log π*(θ)");
+  for (const Reached& r : s.reached)
+    f.push_back({"Reached " + r.threshold, r.step ? fmt::format("step {}", *r.step) : "never",
+                 "log-likelihood, mean of 20 steps"});
+  if (std::isfinite(s.seconds))
+    f.push_back({"Time", fmt::format("{:.2f} s", s.seconds),
+                 fmt::format("{} steps, {} particles", s.steps, run.configuration.particles)});
   return f;
 }
 
@@ -260,25 +274,27 @@ report::Section repeat_section(const RunFiles& run) {
           .text = "The same configuration and seed give the same bits, whatever the number of threads.",
           .figures = {},
           .tables = {},
-          .code = {{"Command", fmt::format("implicit-diffusion run {} --output again", io::display(file))}, {"config.toml", run.configuration.resolved}}};
+          .code = {{"Command", fmt::format("implicit-diffusion run {} --output again", io::display(file))},
+                   {"config.toml", run.configuration.resolved}}};
 }
 
 std::string subtitle(const RunFiles& run) {
-  const Json s = Json::parse(run.summary);
-  return fmt::format("{}, method {}, seed {}, {}", run.configuration.experiment, to_string(run.configuration.method), run.configuration.seed,
-                     s.value("status", "unknown"));
+  return fmt::format("{}, method {}, seed {}, {}", run.configuration.experiment, to_string(run.configuration.method),
+                     run.configuration.seed, run.summary.status);
 }
 
 const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
 
 report::Section table_section(const std::vector<RunFiles>& runs) {
-  report::Table t{{"run", "method", "seed", "status", "steps", "reward", "exact reward", "exact KL", "log-likelihood", "seconds"}, {}};
+  report::Table t{
+      {"run", "method", "seed", "status", "steps", "reward", "exact reward", "exact KL", "log-likelihood", "seconds"},
+      {}};
   for (const RunFiles& run : runs) {
-    const Json s = Json::parse(run.summary);
-    const auto get = [&](const char* key, int digits) { return s.contains(key) ? figure_text(s[key], digits) : std::string("-"); };
-    t.rows.push_back({run.folder.filename().string(), std::string(to_string(run.configuration.method)), get("seed", 0), s.value("status", ""),
-                      get("steps", 0), get("reward", 4), get("exact_reward", 4), get("exact_kl", 5), get("log_likelihood", 3),
-                      get("seconds", 2)});
+    const Summary& s = run.summary;
+    t.rows.push_back({run.folder.filename().string(), std::string(to_string(run.configuration.method)),
+                      fmt::format("{}", run.configuration.seed), s.status, fmt::format("{}", s.steps),
+                      shown(s.figures.reward, 4), shown(s.figures.exact_reward, 4), shown(s.figures.exact_kl, 5),
+                      shown(s.figures.log_likelihood, 3), shown(s.seconds, 2)});
   }
   return {.heading = "All runs", .text = "", .figures = {}, .tables = {t}};
 }
@@ -286,7 +302,11 @@ report::Section table_section(const std::vector<RunFiles>& runs) {
 }  // namespace
 
 std::string run_report(const RunFiles& run) {
-  report::Page page{.title = run.configuration.title, .subtitle = subtitle(run), .facts = facts(run), .sections = {}, .footer = footer};
+  report::Page page{.title = run.configuration.title,
+                    .subtitle = subtitle(run),
+                    .facts = facts(run),
+                    .sections = {},
+                    .footer = footer};
   page.sections.push_back(law_section(run));
   page.sections.push_back(curves_section({Group{"", {&run}}}));
   page.sections.push_back(parameters_section(run));
@@ -297,28 +317,30 @@ std::string run_report(const RunFiles& run) {
 std::string repeats_report(const std::vector<RunFiles>& runs) {
   const Configuration& c = runs.front().configuration;
   report::Page page{.title = c.title,
-                    .subtitle = fmt::format("{}, method {}, {} seeds from {}", c.experiment, to_string(c.method), runs.size(), c.seed),
+                    .subtitle = fmt::format("{}, method {}, {} seeds from {}", c.experiment, to_string(c.method),
+                                            runs.size(), c.seed),
                     .facts = {},
                     .sections = {},
                     .footer = footer};
   Group all{"", {}};
   for (const RunFiles& run : runs) all.runs.push_back(&run);
-  for (const auto& [key, label, digits] :
-       {std::tuple{"reward", "Reward", 4}, {"exact_reward", "Exact reward", 4}, {"exact_kl", "KL divergence", 5}, {"log_likelihood", "Log-likelihood", 3}}) {
+  for (const auto& [figure, label, digits] : {std::tuple{&Figures::reward, "Reward", 4},
+                                              {&Figures::exact_reward, "Exact reward", 4},
+                                              {&Figures::exact_kl, "KL divergence", 5},
+                                              {&Figures::log_likelihood, "Log-likelihood", 3},
+                                              {&Figures::data_log_likelihood, "Data log-likelihood", 4}}) {
+    if (figure == &Figures::reward && !c.reward) continue;
     double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    bool every = true;
     for (const RunFiles& run : runs) {
-      const Json s = Json::parse(run.summary);
-      every = every && s.contains(key) && s[key].is_number();
-      if (!every) break;
-      const double v = s[key].get<double>();
+      const double v = run.summary.figures.*figure;
       sum += v;
       low = std::min(low, v);
       high = std::max(high, v);
     }
-    if (every && (c.reward || std::string_view(key) != "reward"))
-      page.facts.push_back({label, fmt::format("{:.{}f}", sum / static_cast<double>(runs.size()), digits),
-                            fmt::format("mean of {} runs, {:.{}f} to {:.{}f}", runs.size(), low, digits, high, digits)});
+    if (std::isfinite(sum))
+      page.facts.push_back(
+          {label, shown(sum / static_cast<double>(runs.size()), digits),
+           fmt::format("mean of {} runs, {} to {}", runs.size(), shown(low, digits), shown(high, digits))});
   }
   page.sections.push_back(curves_section({all}));
   page.sections.push_back(law_section(runs.front()));
@@ -329,7 +351,11 @@ std::string repeats_report(const std::vector<RunFiles>& runs) {
 }
 
 std::string comparison_report(const std::vector<RunFiles>& runs) {
-  report::Page page{.title = "Comparison of runs", .subtitle = fmt::format("{} runs", runs.size()), .facts = {}, .sections = {}, .footer = footer};
+  report::Page page{.title = "Comparison of runs",
+                    .subtitle = fmt::format("{} runs", runs.size()),
+                    .facts = {},
+                    .sections = {},
+                    .footer = footer};
   // Runs with the same configuration but for the seed are one curve with a band.
   std::vector<Group> groups;
   std::vector<std::string> keys;

@@ -58,6 +58,7 @@ TEST(GoodRun, LeavesTheFilesOfTheContract) {
   EXPECT_EQ(s["format"], 1);
   EXPECT_TRUE(s["version"].is_string());
   EXPECT_GE(s["threads"], 1);
+  EXPECT_TRUE(run(folder, {"--version"}).out.ends_with(" (kernels: " + s["isa"].get<std::string>() + ")\n"));
   EXPECT_GE(s["seconds"], 0.0);
   EXPECT_TRUE(s["exact_kl"].is_null());
   for (const char* key : {"reward", "exact_reward", "log_likelihood"}) EXPECT_EQ(s[key], column(r, key).back()) << key;
@@ -251,7 +252,9 @@ TEST(Commands, HelpHasAnExampleThatTheProgramAccepts) {
                          "--print-config"})
                 .code,
             0);
-  EXPECT_TRUE(run(folder, {"--version"}).out.starts_with("implicit-diffusion "));
+  const Result version = run(folder, {"--version"});
+  EXPECT_TRUE(version.out.starts_with("implicit-diffusion ")) << version.out;
+  EXPECT_EQ(lines(version.out).size(), 1U) << version.out;
 }
 
 TEST(Commands, ProgressGoesToStderrInPlainLines) {
