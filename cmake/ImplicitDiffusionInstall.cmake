@@ -26,4 +26,7 @@ install(FILES ${PROJECT_BINARY_DIR}/implicit_diffusion.pc DESTINATION ${CMAKE_IN
 
 if(TARGET implicit-diffusion)
   install(TARGETS implicit-diffusion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # By this name the shell finds it when the program's is typed.
+  install(FILES ${PROJECT_SOURCE_DIR}/completions/implicit-diffusion.bash
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME implicit-diffusion)
 endif()

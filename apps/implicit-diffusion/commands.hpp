@@ -1,21 +1,39 @@
-// One function a subcommand. Each sets up its options on the program and says what to call when it is chosen.
+// The subcommands: what each needs to know, and a function that does it and returns the exit code.
+//
+// The names and help of all options are in options.cpp, which fills in these structs.
 #pragma once
 
-#include <functional>
-#include <string>
+#include "implicit_diffusion/simd/level.hpp"
 
-namespace CLI {
-class App;
-}
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace program {
 
-// The exit code of the chosen command.
-using Action = std::function<int()>;
+struct RunOptions {
+  std::string experiment;                  // a name, or FILE.toml
+  std::optional<std::string> seed, steps;  // as typed; none: as the file says
+  std::uint64_t repeats = 1;
+  std::uint64_t threads = 0;                     // 0: all cores
+  std::optional<implicit_diffusion::Level> isa;  // none: the best of this machine
+  std::string output;                            // empty: runs/NAME-SEED
+  std::vector<std::string> set;                  // key=value
+  bool overwrite = false, print_config = false, quick = false, quiet = false, no_report = false;
+};
 
-void add_list(CLI::App& app, Action& action);
-void add_run(CLI::App& app, Action& action);
-void add_report(CLI::App& app, Action& action);
+struct ReportOptions {
+  std::vector<std::string> folders;
+  std::string output;  // empty: report.html, of one run in its folder
+};
+
+int list();
+int run(const RunOptions& o);
+int report(const ReportOptions& o);
+
+// Reads the command line and calls the command it names.
+int dispatch(int argc, char** argv);
 
 // Exit codes that are not errors in the sense of Error.
 inline constexpr int exit_usage = 2;

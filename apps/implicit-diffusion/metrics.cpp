@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
-constexpr double none = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t window = 20;  // a single batch is too noisy: crossings are of a mean over this many steps
 
 // The mean over a population of what `values` writes for a block.
@@ -46,16 +44,17 @@ Measures::Measures(const Configuration& c, Workers* workers)
 }
 
 double Measures::log_likelihood(const Population<float>& x) const {
-  if (!optimal_) return none;
+  if (!optimal_) return Figures::none;
   return -mean(x, workers_, [this](Block<const float> block, float* out) { optimal_->values(block, out); });
 }
 
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta) const {
-  Figures f{none, none, none, x ? log_likelihood(*x) : none, none};
+  Figures f;
+  if (x) f.log_likelihood = log_likelihood(*x);
   const std::optional<GaussianMixture> law = potential_.law(theta);
   if (reward_) {
     if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
-    if (law) f.exact_reward = reward_->expectation(*law).value_or(none);
+    if (law) f.exact_reward = reward_->expectation(*law).value_or(Figures::none);
   }
   if (divergence_ && law) {
     f.exact_kl = (*divergence_)(*law);

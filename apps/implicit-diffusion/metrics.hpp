@@ -3,6 +3,7 @@
 #pragma once
 
 #include "problem.hpp"
+#include "summary.hpp"
 
 #include <chrono>
 #include <optional>
@@ -10,15 +11,6 @@
 #include <vector>
 
 namespace program {
-
-// The figures of one state, each NaN where it has no meaning.
-struct Figures {
-  double reward;               // mean over the population; -exact_kl where the objective is a reference alone
-  double exact_reward;         // E R under pi*(theta)
-  double exact_kl;             // KL(reference || pi*(theta))
-  double log_likelihood;       // mean of -V(x, theta_opt)
-  double data_log_likelihood;  // mean of log pi*(theta) over reference data
-};
 
 class Measures {
  public:

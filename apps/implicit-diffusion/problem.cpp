@@ -133,11 +133,13 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
 }
 
-LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential, const LangevinOptions& options) {
+LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential,
+                                  const LangevinOptions& options) {
   GradientEstimator<float>::Terms terms;
   if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda));
   if (c.reference)
-    terms.push_back(std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, options.noise), c.reference->beta));
+    terms.push_back(
+        std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, options.noise), c.reference->beta));
   if (c.base) {
     Potential<float> base = potential;
     base.prepare(c.base->theta);

@@ -8,8 +8,7 @@
 #include "run_report.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,27 +23,14 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-struct Options {
-  std::string experiment, output;
-  std::vector<std::string> set;
-  std::string seed, steps;  // empty: as the file says
-  std::uint64_t repeats = 1, threads = 0;
-  bool has_seed = false, has_steps = false, overwrite = false, print_config = false, quick = false, quiet = false,
-       no_report = false;
-};
 
 // One finished run.
 struct Done {
-  Json summary;
+  Summary summary;
   Outcome outcome;
   std::string divergence;  // in words
 };
-
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
-Json number(const std::optional<std::int64_t>& v) { return v ? Json(*v) : Json(nullptr); }
 
 std::string_view to_string(Status status) {
   switch (status) {
@@ -60,12 +46,12 @@ std::string_view to_string(Status status) {
 
 // For each component of the learnt mixture the one of the target that it is nearest to, all together: the least sum of
 // squared distances between means, by trying all orders (up to 8 components).
-Json permutation(const Configuration& c, std::span<const double> theta) {
+std::optional<std::vector<std::size_t>> permutation(const Configuration& c, std::span<const double> theta) {
   constexpr std::size_t most = 8;
-  if (c.potential.kind != PotentialKind::mixture || !c.reference || c.reference->theta.empty()) return nullptr;
+  if (c.potential.kind != PotentialKind::mixture || !c.reference || c.reference->theta.empty()) return std::nullopt;
   const Mixture mixture(c.potential.components, c.potential.dimension, {c.potential.covariance, c.potential.kappa});
   const std::size_t n = mixture.components();
-  if (n > most) return nullptr;
+  if (n > most) return std::nullopt;
   std::vector<std::size_t> order(n), best;
   std::iota(order.begin(), order.end(), std::size_t{0});
   double least = std::numeric_limits<double>::infinity();
@@ -84,35 +70,24 @@ Json permutation(const Configuration& c, std::span<const double> theta) {
   return best;
 }
 
-Json summarise(const Configuration& c, const RunResult& r, const Recorder& recorder, double seconds,
-               std::size_t threads) {
-  const Figures& f = recorder.last();
-  Json first = Json::object(), evaluations = Json::object();
+Summary summarise(const Configuration& c, const RunResult& r, const Recorder& recorder, double seconds,
+                  std::size_t threads) {
   const std::int64_t each = gradient_evaluations_per_step(c);
-  for (const Crossing& crossing : recorder.crossings()) {
-    first[written(crossing.threshold)] = number(crossing.step);
-    evaluations[written(crossing.threshold)] =
-        number(crossing.step ? std::optional(*crossing.step * each) : std::nullopt);
-  }
-  Json s{{"experiment", c.experiment},
-         {"method", to_string(c.method)},
-         {"seed", c.seed},
-         {"steps", r.state.step},
-         {"status", to_string(r.outcome.status)},
-         {"theta", r.state.theta},
-         {"reward", number(f.reward)},
-         {"exact_reward", number(f.exact_reward)},
-         {"exact_kl", number(f.exact_kl)},
-         {"log_likelihood", number(f.log_likelihood)},
-         {"first_step_at", first},
-         {"gradient_evaluations_at", evaluations},
-         {"gradient_evaluations", r.state.step * each},
-         {"seconds", seconds},
-         {"threads", threads},
-         {"version", IMPLICIT_DIFFUSION_VERSION},
-         {"format", 1}};
-  if (std::isfinite(f.data_log_likelihood)) s["data_log_likelihood"] = f.data_log_likelihood;
-  if (c.potential.kind == PotentialKind::mixture) s["permutation"] = permutation(c, r.state.theta);
+  Summary s{.experiment = c.experiment,
+            .method = std::string(to_string(c.method)),
+            .seed = c.seed,
+            .steps = r.state.step,
+            .status = std::string(to_string(r.outcome.status)),
+            .theta = r.state.theta,
+            .figures = recorder.last(),
+            .reached = {},
+            .gradient_evaluations = r.state.step * each,
+            .seconds = seconds,
+            .threads = threads,
+            .isa = std::string(to_string(active_level())),
+            .permutation = permutation(c, r.state.theta)};
+  for (const auto& [threshold, step] : recorder.crossings())
+    s.reached.push_back({written(threshold), step, step ? std::optional(*step * each) : std::nullopt});
   return s;
 }
 
@@ -159,103 +134,55 @@ Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads
   return done;
 }
 
-std::string show(const Json& v, int digits) {
-  if (v.is_number_float()) return fmt::format("{:.{}f}", v.get<double>(), digits);
-  return v.is_null() ? "-" : v.dump();
-}
-
 // The closing table of one run.
-std::string closing_table(const Json& s, const fs::path& folder, bool report) {
-  std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s["experiment"].get<std::string>(),
-                                 s["method"].get<std::string>(), s["seed"].dump(), s["status"].get<std::string>(),
-                                 s["steps"].dump(), s["seconds"].get<double>());
+std::string closing_table(const Summary& s, const fs::path& folder, bool report) {
+  std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s.experiment, s.method, s.seed,
+                                 s.status, s.steps, s.seconds);
   const auto row = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<18}{}\n", label, value);
   };
-  const auto figure = [&](const char* key, std::string_view label, int digits) {
-    if (s.contains(key) && !s[key].is_null()) row(label, show(s[key], digits));
+  const auto figure = [&](double value, std::string_view label, int digits) {
+    if (std::isfinite(value)) row(label, shown(value, digits));
   };
-  figure("reward", "reward", 4);
-  figure("exact_reward", "exact reward", 4);
-  figure("exact_kl", "exact KL", 5);
-  figure("log_likelihood", "log-likelihood", 3);
-  figure("data_log_likelihood", "data log-likelihood", 4);
-  for (const auto& [threshold, step] : s["first_step_at"].items())
-    row(fmt::format("{} reached", threshold), step.is_null() ? "never" : fmt::format("at step {}", step.dump()));
-  if (s["theta"].size() <= 24) {
-    std::string theta;
-    for (const Json& t : s["theta"]) theta += (theta.empty() ? "" : " ") + show(t, 3);
-    row("theta", theta);
-  }
-  if (s.contains("permutation") && !s["permutation"].is_null()) row("permutation", s["permutation"].dump());
+  figure(s.figures.reward, "reward", 4);
+  figure(s.figures.exact_reward, "exact reward", 4);
+  figure(s.figures.exact_kl, "exact KL", 5);
+  figure(s.figures.log_likelihood, "log-likelihood", 3);
+  figure(s.figures.data_log_likelihood, "data log-likelihood", 4);
+  for (const Reached& r : s.reached)
+    row(fmt::format("{} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
+  constexpr std::size_t most = 24;
+  if (s.theta.size() <= most) row("theta", fmt::format("{:.3f}", fmt::join(s.theta, " ")));
+  if (s.permutation) row("permutation", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   row(report ? "report" : "files", io::display(report ? folder / "report.html" : folder));
   return text;
 }
 
-// Mean of a figure over runs, null where one has none.
-Json mean_of(const std::vector<Json>& runs, const char* key) {
-  double sum = 0;
-  for (const Json& r : runs) {
-    if (!r[key].is_number()) return nullptr;
-    sum += r[key].get<double>();
-  }
-  return number(sum / static_cast<double>(runs.size()));
-}
-
-std::string repeats_table(const std::vector<Json>& runs, const fs::path& folder, bool report) {
+std::string repeats_table(const std::vector<Summary>& runs, const Summary& over, const fs::path& folder, bool report) {
+  const auto row = [](const auto& seed, std::string_view status, const auto& steps, const Figures& f) {
+    return fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", seed, status, steps, shown(f.reward, 4),
+                       shown(f.exact_reward, 4), shown(f.exact_kl, 5), shown(f.log_likelihood, 3));
+  };
   std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
                                  "exact reward", "exact KL", "log-likelihood");
-  for (const auto& [threshold, step] : runs.front()["first_step_at"].items())
-    text += fmt::format("{:>10}", "at " + threshold);
-  text += "\n";
-  for (const Json& r : runs) {
-    text += fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", r["seed"].dump(), r["status"].get<std::string>(),
-                        r["steps"].dump(), show(r["reward"], 4), show(r["exact_reward"], 4), show(r["exact_kl"], 5),
-                        show(r["log_likelihood"], 3));
-    for (const auto& [threshold, step] : r["first_step_at"].items())
-      text += fmt::format("{:>10}", step.is_null() ? "never" : step.dump());
-    text += "\n";
+  for (const Reached& r : runs.front().reached) text += fmt::format("{:>10}", "at " + r.threshold);
+  for (const Summary& s : runs) {
+    text += "\n" + row(s.seed, s.status, s.steps, s.figures);
+    for (const Reached& r : s.reached) text += fmt::format("{:>10}", r.step ? fmt::format("{}", *r.step) : "never");
   }
-  text += fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "mean", "", "", show(mean_of(runs, "reward"), 4),
-                      show(mean_of(runs, "exact_reward"), 4), show(mean_of(runs, "exact_kl"), 5),
-                      show(mean_of(runs, "log_likelihood"), 3));
-  for (const auto& [threshold, step] : runs.front()["first_step_at"].items()) {
+  text += "\n" + row("mean", "", "", over.figures);
+  for (std::size_t k = 0; k < runs.front().reached.size(); ++k) {
     double sum = 0;
-    bool all = true;
-    for (const Json& r : runs) {
-      const Json& at = r["first_step_at"][threshold];
-      all = all && at.is_number();
-      if (at.is_number()) sum += at.get<double>();
-    }
-    text += fmt::format("{:>10}", all ? fmt::format("{:.0f}", sum / static_cast<double>(runs.size())) : "-");
+    for (const Summary& s : runs) sum += s.reached[k].step ? static_cast<double>(*s.reached[k].step) : Figures::none;
+    text += fmt::format("{:>10}", shown(sum / static_cast<double>(runs.size()), 0));
   }
   return text + fmt::format("\n{}\n", io::display(report ? folder / "report.html" : folder));
 }
 
-// The summary over all repeats.
-Json summarise_repeats(const std::vector<Json>& runs, std::size_t wanted, std::size_t threads, double seconds) {
-  Json top = runs.front();
-  if (runs.size() < wanted && top["status"] == "completed") top["status"] = "interrupted";
-  Json seeds = Json::array();
-  std::int64_t evaluations = 0;
-  for (const Json& r : runs) {
-    seeds.push_back(r["seed"]);
-    evaluations += r["gradient_evaluations"].get<std::int64_t>();
-    if (r["status"] != "completed" && top["status"] != "diverged") top["status"] = r["status"];
-  }
-  for (const char* key : {"reward", "exact_reward", "exact_kl", "log_likelihood"}) top[key] = mean_of(runs, key);
-  for (const char* key : {"theta", "first_step_at", "gradient_evaluations_at"})
-    top[key] = nullptr;  // they belong to a single run
-  top.erase("permutation");
-  top["gradient_evaluations"] = evaluations;
-  top["seconds"] = seconds;
-  top["threads"] = threads;
-  top["seeds"] = std::move(seeds);
-  top["runs"] = runs;
-  return top;
-}
+}  // namespace
 
-int run(const Options& o) {
+int run(const RunOptions& o) {
+  if (o.isa) use_level(*o.isa);
   Overrides overrides{.set = {}, .quick = o.quick};
   for (const std::string& s : o.set) {
     const std::size_t equals = s.find('=');
@@ -263,8 +190,8 @@ int run(const Options& o) {
       throw Error(ErrorKind::usage, "--set", fmt::format("{} is not of the form key=value", io::excerpt(s)));
     overrides.set.push_back({s.substr(0, equals), s.substr(equals + 1), "--set " + s.substr(0, equals)});
   }
-  if (o.has_seed) overrides.set.push_back({"seed", o.seed, "--seed"});
-  if (o.has_steps) overrides.set.push_back({"steps", o.steps, "--steps"});
+  if (o.seed) overrides.set.push_back({"seed", *o.seed, "--seed"});
+  if (o.steps) overrides.set.push_back({"steps", *o.steps, "--steps"});
   const Configuration c = load_experiment(o.experiment, overrides);
   if (o.print_config) {
     print(c.resolved);
@@ -324,7 +251,7 @@ int run(const Options& o) {
       work();
     }
     if (failure) std::rethrow_exception(failure);
-    std::vector<Json> summaries;
+    std::vector<Summary> summaries;
     for (auto& r : results)
       if (r) {
         summaries.push_back(r->summary);
@@ -333,8 +260,12 @@ int run(const Options& o) {
     if (summaries.empty()) return 128 + interrupt.signal();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     io::write_file(folder / "config.toml", c.resolved);
-    io::write_file(folder / "summary.json", summarise_repeats(summaries, o.repeats, threads, seconds).dump(2) + "\n");
-    text = repeats_table(summaries, folder, !o.no_report);
+    Summary over = summary_over(summaries);
+    if (summaries.size() < o.repeats && over.status == "completed") over.status = "interrupted";
+    over.seconds = seconds;
+    over.threads = threads;
+    io::write_file(folder / "summary.json", to_json(over, summaries));
+    text = repeats_table(summaries, over, folder, !o.no_report);
   }
 
   if (!o.no_report) write_report(folder, folder / "report.html");
@@ -349,37 +280,6 @@ int run(const Options& o) {
                      return d.outcome.status == Status::completed;
                    });
   return all ? 0 : 128 + interrupt.signal();
-}
-
-}  // namespace
-
-void add_run(CLI::App& app, Action& action) {
-  const auto o = std::make_shared<Options>();
-  CLI::App* run_command =
-      app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
-  run_command->footer(
-      "Example: implicit-diffusion run langevin-reward --seed 1 --set method=nested --set inner_steps=10");
-  run_command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml")->required();
-  CLI::Option* seed = run_command->add_option("--seed", o->seed, "seed of all noise")->type_name("N");
-  CLI::Option* steps = run_command->add_option("--steps", o->steps, "outer steps")->type_name("K");
-  run_command->add_option("--repeats", o->repeats, "independent runs, with seeds N, N+1, ...")
-      ->check(CLI::Range(1, 100000));
-  run_command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")
-      ->check(CLI::Range(1, 1024));
-  run_command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)");
-  run_command->add_option("--set", o->set, "key=value: change a key of the experiment's file; may be repeated")
-      ->take_all()
-      ->allow_extra_args(false);
-  run_command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
-  run_command->add_flag("--print-config", o->print_config, "print the resolved configuration and stop");
-  run_command->add_flag("--quick", o->quick, "a shortened form, where the experiment is long");
-  run_command->add_flag("--quiet", o->quiet, "no progress on stderr");
-  run_command->add_flag("--no-report", o->no_report, "no report.html");
-  run_command->callback([o, seed, steps, &action] {
-    o->has_seed = seed->count() > 0;
-    o->has_steps = steps->count() > 0;
-    action = [o] { return run(*o); };
-  });
 }
 
 }  // namespace program

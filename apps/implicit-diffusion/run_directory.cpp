@@ -7,7 +7,6 @@
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,16 +21,6 @@ namespace fs = std::filesystem;
 bool is_repeat(const fs::path& p) {
   const std::string name = p.filename().string();
   return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos;
-}
-
-// What reports rely on.
-void check_summary(const std::string& text, const std::string& where) {
-  const auto summary = nlohmann::json::parse(text, nullptr, false);
-  const auto fail = [&](const std::string& what) { throw Error(ErrorKind::data, where, what); };
-  if (summary.is_discarded()) fail("not JSON");
-  if (!summary.is_object()) fail("not a JSON object");
-  if (!summary.contains("status") || !summary["status"].is_string()) fail("status: missing, or not a string");
-  if (summary.contains("first_step_at") && !summary["first_step_at"].is_object()) fail("first_step_at: not an object");
 }
 
 constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy", "samples.npy", "report.html"};
@@ -86,8 +75,7 @@ RunFiles read_run(const fs::path& folder) {
   RunFiles run;
   run.folder = folder;
   run.configuration = load_experiment((folder / "config.toml").string(), {});
-  run.summary = io::read_file(folder / "summary.json");
-  check_summary(run.summary, io::display(folder / "summary.json"));
+  run.summary = read_summary(io::read_file(folder / "summary.json"), io::display(folder / "summary.json"));
   io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
   run.header = std::move(metrics.header);
   run.columns = std::move(metrics.columns);
@@ -123,7 +111,7 @@ RunFiles read_run(const fs::path& folder) {
 }
 
 void write_run(const fs::path& folder, const Configuration& c, const RunResult& result, const Recorder& recorder,
-               const nlohmann::ordered_json& summary) {
+               const Summary& summary) {
   io::write_file(folder / "config.toml", c.resolved);
   io::write_file(folder / "metrics.csv", io::csv_bytes(recorder.header(), recorder.rows()));
   const std::size_t p = result.state.theta.size();
@@ -135,7 +123,7 @@ void write_run(const fs::path& folder, const Configuration& c, const RunResult& 
       for (std::size_t j = 0; j < x.dimension(); ++j) rows[i * x.dimension() + j] = x(i, j);
     io::write_file(folder / "samples.npy", io::npy_bytes(rows, std::array{x.size(), x.dimension()}));
   }
-  io::write_file(folder / "summary.json", summary.dump(2) + "\n");
+  io::write_file(folder / "summary.json", to_json(summary));
 }
 
 }  // namespace program

@@ -3,8 +3,6 @@
 
 #include "metrics.hpp"
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <filesystem>
 #include <string>
 
@@ -20,7 +18,7 @@ bool is_replaced(const std::filesystem::path& folder, const std::filesystem::pat
 struct RunFiles {
   std::filesystem::path folder;
   Configuration configuration;
-  std::string summary;              // JSON
+  Summary summary;
   std::vector<std::string> header;  // of metrics.csv
   std::vector<std::vector<double>> columns;
   std::vector<std::vector<double>> theta;  // a row for each row of metrics.csv
@@ -33,6 +31,6 @@ std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folde
 
 // Writes all files of a finished run but the report.
 void write_run(const std::filesystem::path& folder, const Configuration& c, const RunResult& result,
-               const Recorder& recorder, const nlohmann::ordered_json& summary);
+               const Recorder& recorder, const Summary& summary);
 
 }  // namespace program

@@ -1,0 +1,58 @@
+# Bash completion for implicit-diffusion. Installed, it is loaded at the first Tab; otherwise: source it.
+
+_implicit_diffusion() {
+  local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before='' command='' i names
+  ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    case ${COMP_WORDS[i]} in
+      list | run | report)
+        command=${COMP_WORDS[i]}
+        break
+        ;;
+    esac
+  done
+  COMPREPLY=()
+
+  case $command in
+    '')
+      mapfile -t COMPREPLY < <(compgen -W 'list run report --help --version' -- "$word")
+      ;;
+    list)
+      mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
+      ;;
+    run)
+      case $before in
+        --isa) mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word") ;;
+        --output) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        --seed | --steps | --repeats | --threads | --set) ;;
+        *)
+          if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--help --seed --steps --repeats --threads --isa --output --set
+              --overwrite --print-config --quick --quiet --no-report' -- "$word")
+          else
+            names=$("$program" list 2>/dev/null | cut -d ' ' -f 1)
+            mapfile -t COMPREPLY < <(
+              compgen -W "$names" -- "$word"
+              compgen -f -X '!*.toml' -- "$word"
+              compgen -d -S / -- "$word"
+            )
+            # No space after a folder: the file in it is to come.
+            [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
+          fi
+          ;;
+      esac
+      ;;
+    report)
+      if [[ $before == --output ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      elif [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W '--help --output' -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+      fi
+      ;;
+  esac
+  return 0
+}
+
+complete -o filenames -F _implicit_diffusion implicit-diffusion
