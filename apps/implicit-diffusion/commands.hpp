@@ -28,9 +28,14 @@ struct ReportOptions {
   std::string output;  // empty: report.html, of one run in its folder
 };
 
+struct BenchOptions {
+  std::optional<implicit_diffusion::Level> isa;
+};
+
 int list();
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
+int bench(const BenchOptions& o);
 
 // Reads the command line and calls the command it names.
 int dispatch(int argc, char** argv);

@@ -30,6 +30,17 @@ Level level_called(const std::string& name) {
                              fmt::format("{} is not one of baseline, v3, v4", implicit_diffusion::io::excerpt(name)));
 }
 
+// The option --isa of a command, into `chosen`, which must live as long as the command.
+void add_isa(CLI::App& command, std::optional<Level>& chosen) {
+  const std::string levels =
+      fmt::format("instructions to use: baseline, v3 or v4 (default {}, the best of this machine)",
+                  to_string(implicit_diffusion::machine_level()));
+  command
+      .add_option_function<std::string>(
+          "--isa", [&chosen](const std::string& v) { chosen = level_called(v); }, levels)
+      ->type_name("LEVEL");
+}
+
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
@@ -52,13 +63,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
-  const std::string levels =
-      fmt::format("instructions to use: baseline, v3 or v4 (default {}, the best of this machine)",
-                  to_string(implicit_diffusion::machine_level()));
-  command
-      ->add_option_function<std::string>(
-          "--isa", [o](const std::string& v) { o->isa = level_called(v); }, levels)
-      ->type_name("LEVEL");
+  add_isa(*command, o->isa);
   command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)")->type_name("DIR");
   command->add_option("--set", o->set, "change a key of the experiment's file; may be repeated")
       ->type_name("KEY=VALUE")
@@ -112,6 +117,14 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
   return fmt::format("{}: {}", chosen.empty() ? "command line" : chosen.front()->get_name(), what);
 }
 
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("bench", "Fixed problems, verified, then timed.");
+  command->footer("Example: implicit-diffusion bench --isa v3");
+  const auto o = std::make_shared<BenchOptions>();
+  add_isa(*command, o->isa);
+  command->callback([o, &action] { action = [o] { return bench(*o); }; });
+}
+
 }  // namespace
 
 int dispatch(int argc, char** argv) {
@@ -126,6 +139,7 @@ int dispatch(int argc, char** argv) {
   add_list(app, action);
   add_run(app, action);
   add_report(app, action);
+  add_bench(app, action);
 
   try {
     app.parse(argc, argv);

@@ -22,6 +22,9 @@ struct KernelSet {
   RewardKernels<float, QuadraticReward> quadratic_reward;
   // The normals of Noise::normals().
   void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
+  // Parts of the above on their own, for benchmarks: the random bits of `groups` groups, and exp2_fixed() of 16 numbers of each of them.
+  void (*bits)(const NoiseKey& at, std::size_t dimension, std::size_t groups, float* out);
+  void (*exponentials)(const float* in, std::size_t groups, float* out);
 };
 
 const KernelSet& kernels_of(Level level);

@@ -72,13 +72,25 @@ template <class Real>
   if (4 * whole_last < last) part(whole_last, 4 * whole_last, last);
 }
 
+template <class Real>
+[[gnu::flatten]] void bits(const NoiseKey& at, std::size_t dimension, std::size_t groups, float* out) {
+  fill_bits<Real>(at, 0, (groups * dimension + 3) / 4, out);
+}
+
+template <class Real>
+[[gnu::flatten]] void exponentials(const float* in, std::size_t groups, float* out) {
+  for (std::size_t i = 0; i < groups * noise_lanes; i += width<Real>) store(exp2_fixed(load<Real>(in + i)), out + i);
+}
+
 template <class N>
 constexpr KernelSet make_set() {
   return {make_potential_kernels<N, Quadratic>(),    make_potential_kernels<N, SoftmaxWells>(),
           make_potential_kernels<N, LogisticWells>(), make_potential_kernels<N, Mixture>(),
           make_reward_kernels<N, HardReward>(),       make_reward_kernels<N, SmoothReward>(),
           make_reward_kernels<N, BumpReward>(),       make_reward_kernels<N, QuadraticReward>(),
-          &normals<N>};
+          &normals<N>,
+          &bits<N>,
+          &exponentials<N>};
 }
 
 }  // namespace

@@ -1,0 +1,165 @@
+// Fixed problems, verified, then timed.
+//
+// A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two times of the same run.
+// What the joint step cannot do without are its random bits, their transformation to normals, and its exponentials: these are timed alone,
+// in the same amounts, and the step is compared with their sum.
+#include "commands.hpp"
+#include "configuration.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/langevin.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "metrics.hpp"
+#include "src/langevin/kernel_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <numbers>
+#include <thread>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+std::string machine() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+// Seconds of one call: the median of `repetitions`.
+template <class Work>
+double median_seconds(Work&& work, int repetitions = 9) {
+  std::vector<double> seconds;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
+  return seconds[static_cast<std::size_t>(repetitions / 2)];
+}
+
+// Centres on a circle in the first two coordinates (on a line in one dimension).
+std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
+  std::vector<std::vector<double>> centres(wells, std::vector<double>(dimension));
+  for (std::size_t i = 0; i < wells; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(wells);
+    centres[i][0] = 4 * std::cos(angle);
+    if (dimension > 1) centres[i][1] = 4 * std::sin(angle);
+  }
+  return centres;
+}
+
+// The single loop on a ring of wells with the paper's reward, ready to go on.
+template <class Real>
+class RewardLoop {
+ public:
+  RewardLoop(std::size_t particles, std::size_t wells, std::size_t dimension, Workers* workers)
+      : engine_(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension), {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
+        state_{0, std::vector<double>(wells), Population<Real>(particles, dimension), GradientDescent{{0.1}}} {
+    StandardNormalStart<Real>{Noise(1)}.draw(state_.population, 0);
+    for (std::size_t i = 0; i < wells; i += 2) state_.theta[i] = 1.5;
+  }
+
+  void run(std::int64_t steps) { single_loop(engine_, engine_, state_, {.steps = state_.step + steps}); }
+  const std::vector<double>& theta() const { return state_.theta; }
+
+ private:
+  static typename GradientEstimator<Real>::Terms terms(std::size_t dimension) {
+    std::vector<double> centre(dimension);
+    centre[0] = 4;
+    if (dimension > 1) centre[1] = 3.8;
+    typename GradientEstimator<Real>::Terms t;
+    t.push_back(std::make_unique<RewardTerm<Real>>(HardReward(centre, 20, 2.5)));
+    return t;
+  }
+
+  LangevinEngine<Real> engine_;
+  State<Population<Real>, GradientDescent> state_;
+};
+
+// Nanoseconds for each particle and step of the single loop.
+double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dimension = 2, Workers* workers = nullptr) {
+  RewardLoop<float> loop(particles, wells, dimension, workers);
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
+  loop.run(steps);
+  return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
+}
+
+// Fast and wrong is worth nothing: 50 steps in single precision on lanes against 50 in double precision, the same noise. Rounding makes
+// theta differ by about 1e-6; a wrong term would by 1e-2.
+void verify(std::string& text) {
+  constexpr std::int64_t steps = 50;
+  RewardLoop<float> fast(10'001, 6, 2, nullptr);
+  RewardLoop<double> reference(10'001, 6, 2, nullptr);
+  fast.run(steps);
+  reference.run(steps);
+  double worst = 0;
+  for (std::size_t j = 0; j < 6; ++j) worst = std::max(worst, std::abs(fast.theta()[j] - reference.theta()[j]));
+  text += fmt::format("verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n", steps, worst);
+  if (!(worst < 1e-4)) throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
+}
+
+}  // namespace
+
+int bench(const BenchOptions& o) {
+  if (o.isa) use_level(*o.isa);
+  std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n", machine(),
+                                 std::thread::hardware_concurrency(), to_string(active_level()));
+  verify(text);
+
+  // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.
+  const KernelSet& kernels = active_kernels();
+  alignas(64) static float work[7 * block_size], result[7 * block_size];
+  for (std::size_t i = 0; i < std::size(work); ++i) work[i] = static_cast<float>(-60.0 * exp2_unit * static_cast<double>(i % 97) / 97);
+  constexpr int rounds = 4000;
+  const NoiseKey key = Noise(1).at(Stream::sampling, {});
+  const auto timed = [](auto&& work_on) {
+    return median_seconds([&] { for (int i = 0; i < rounds; ++i) work_on(); }, 25) / rounds / block_size * 1e9;
+  };
+  const double bits = timed([&] { kernels.bits(key, 2, groups_per_block, result); });
+  const double normals = timed([&] { kernels.normals(key, 2, 0, groups_per_block, result); });
+  const double exponentials = timed([&] { kernels.exponentials(work, 7 * groups_per_block, result); });
+  const double parts = normals + exponentials;
+  text += "the joint step of the paper's experiment (6 wells, 2 dimensions), one thread, and its unavoidable parts alone\n";
+  text += fmt::format("  random bits {:.2f} + to normals {:.2f} + 7 exponentials {:.2f} = {:.2f}\n", bits, normals - bits, exponentials, parts);
+  text += fmt::format("  {:>12}{:>10}{:>18}{:>16}\n", "particles", "step", "step / parts", "2 threads");
+  for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
+    const double one = joint_step(n);
+    Workers pair(2);
+    const double two = joint_step(n, 6, 2, &pair);
+    text += fmt::format("  {:>12}{:>10.2f}{:>18.2f}{:>10.2f} ({:.2f}x)\n", n, one, one / parts, two, one / two);
+  }
+
+  const auto curve = [&](const char* name, auto&& time_at) {
+    text += fmt::format("\n{}\n ", name);
+    std::string times;
+    for (const std::size_t k : {1, 2, 4, 8, 16, 32, 64}) {
+      const double t = time_at(k);
+      if (t < 0) continue;
+      text += fmt::format("{:>8}", k);
+      times += fmt::format("{:>8.2f}", t);
+    }
+    text += "\n " + times + "\n";
+  };
+  curve("wells (2 dimensions, 10,000 particles)", [](std::size_t k) { return k < 2 ? -1.0 : joint_step(10'000, k, 2); });
+  curve("dimensions (6 wells, 10,000 particles)", [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
+
+  const Configuration c = load_experiment("langevin-reward", {});
+  const double seconds = median_seconds([&] {
+    Recorder recorder(c, nullptr);
+    const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});
+    recorder.finish(r.state, false);
+  });
+  text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n", seconds * 1e3);
+  print(text);
+  return 0;
+}
+
+}  // namespace program
