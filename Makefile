@@ -18,8 +18,8 @@ help: ## this list
 run: program ## install what is missing, build the program, run the Langevin reward experiment
 	$(PROGRAM) run langevin-reward --overwrite
 
-# The program alone needs neither GoogleTest nor the other packages of the tests. A tree that is there is taken as it is, so
-# that running does not undo what `make test` has built.
+# The program alone needs neither GoogleTest nor the other packages of the tests. A tree that is there is taken as it
+# is, so that running does not undo what `make test` has built.
 .PHONY: program
 program: ## build the program only
 	@scripts/setup core

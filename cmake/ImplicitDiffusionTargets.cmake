@@ -19,8 +19,10 @@ function(implicit_diffusion_test path)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# implicit_diffusion_kernels(name [DEFINITIONS ...]): object libraries NAME_LEVEL of the kernels, one for each level. Optimised in every
-# build: unoptimised they would leave functions of the standard library, compiled for one level, for all to share.
+# implicit_diffusion_kernels(name [DEFINITIONS ...]): object libraries NAME_LEVEL of the kernels, one for each level.
+# Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
+# all to share. Not under the undefined-behaviour sanitizer, with which they take minutes to compile: the same templates
+# over double are, in src/langevin/double_kernels.cpp.
 function(implicit_diffusion_kernels name)
   cmake_parse_arguments(arg "" "" "DEFINITIONS" ${ARGN})
   foreach(level baseline v3 v4)
@@ -32,7 +34,8 @@ function(implicit_diffusion_kernels name)
     target_compile_features(${name}_${level} PRIVATE cxx_std_20)
     target_include_directories(${name}_${level} PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_compile_definitions(${name}_${level} PRIVATE ${arg_DEFINITIONS})
-    target_compile_options(${name}_${level} PRIVATE ${options} -ffp-contract=off -fno-math-errno)
+    target_compile_options(${name}_${level} PRIVATE ${options} -ffp-contract=off -fno-math-errno
+      -fno-sanitize=undefined)
     target_link_libraries(${name}_${level} PRIVATE implicit_diffusion_warnings)
     set_target_properties(${name}_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endforeach()

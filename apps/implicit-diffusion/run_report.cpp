@@ -33,7 +33,7 @@ bool has(const RunFiles& run, std::string_view name) {
 }
 
 // With the true minus, as the axes have it.
-std::string minus(std::string number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
+std::string minus(const std::string& number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
 
 // The marginal law of the first two coordinates: what a picture in the plane can show.
 GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {

@@ -19,14 +19,16 @@ namespace implicit_diffusion {
 // Moves a population one step towards the law it samples at theta. `at` says which step this is: Sigma_m may depend on at.index (m), and
 // all noise is a pure function of `at`.
 template <class S, class Population>
-concept SamplerOf = requires(S& s, Population& p, std::span<const double> theta, Moment at) { s.advance(p, theta, at); };
+concept SamplerOf = requires(S& s, Population& p, std::span<const double> theta, Moment at) {
+  s.advance(p, theta, at);
+};
 
 // Writes Gamma(p, theta), an estimate of the gradient of the objective at pi*(theta), from a population that samples it.
 template <class G, class Population>
-concept GradientEstimatorOf =
-    requires(G& g, const Population& p, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
-      g.estimate(p, theta, step, gradient);
-    };
+concept GradientEstimatorOf = requires(G& g, const Population& p, std::span<const double> theta, std::int64_t step,
+                                       std::span<double> gradient) {
+  g.estimate(p, theta, step, gradient);
+};
 
 // Moves theta against a gradient.
 template <class O>
@@ -36,6 +38,8 @@ concept Optimizer = requires(O& o, std::span<double> theta, std::span<const doub
 
 // Draws a population from the law p_0 from which chains start. Different rounds are independent.
 template <class S, class Population>
-concept StartOf = requires(S& s, Population& p, std::int64_t round) { s.draw(p, round); };
+concept StartOf = requires(S& s, Population& p, std::int64_t round) {
+  s.draw(p, round);
+};
 
 }  // namespace implicit_diffusion

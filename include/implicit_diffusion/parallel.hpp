@@ -22,7 +22,8 @@ class Workers {
   // Tasks must not throw. At least `grain` tasks are given to each thread that is woken: few tasks run on the calling thread alone.
   template <class Task>
   void for_each(std::size_t count, std::size_t grain, Task&& task) {
-    run(count, grain, [](void* t, std::size_t i) { (*static_cast<std::remove_reference_t<Task>*>(t))(i); },
+    run(
+        count, grain, [](void* t, std::size_t i) { (*static_cast<std::remove_reference_t<Task>*>(t))(i); },
         const_cast<void*>(static_cast<const void*>(&task)));
   }
 

@@ -151,7 +151,7 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
 
 std::vector<std::string> notes_of(const DensityPlot& plot, const Points& points) {
   std::vector<std::string> notes;
-  if (!plot.density.empty()) notes.push_back("Contours hold 10, 30, 50, 70, 90, 99 % of the mass.");
+  if (!plot.density.empty()) notes.emplace_back("Contours hold 10, 30, 50, 70, 90, 99 % of the mass.");
   const std::size_t count = plot.point_x.size();
   if (count == 0) return notes;
   std::string samples = count == 1 ? "1 sample" : fmt::format("{} samples", count);

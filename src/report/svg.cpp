@@ -101,7 +101,8 @@ std::vector<LegendPlace> place_legend(const std::vector<std::string>& legend) {
   const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((figure_width + space) / widest)));
   for (std::size_t i = 0; i < places.size(); ++i) {
     places[i].x = figure_width / static_cast<double>(columns) * static_cast<double>(i % columns);
-    places[i].row = static_cast<double>(i / columns);
+    const std::size_t row = i / columns;
+    places[i].row = static_cast<double>(row);
   }
   return places;
 }

@@ -343,7 +343,9 @@ TEST(Loops, ASampleThatIsNoLongerFiniteIsNamed) {
       for (std::size_t i = 0; i < samples; ++i) {
         const float slope = (j == 0 ? 0.5f : 1.0f) * (replayed(i, j) - static_cast<float>(theta[j]));
         const float z = noise.normal(Stream::sampling, {.round = step}, d, i, j);
-        const auto fused = [](float a, float b, float c) { return active_level() == Level::baseline ? a * b + c : std::fma(a, b, c); };
+        const auto fused = [](float a, float b, float c) {
+          return active_level() == Level::baseline ? a * b + c : std::fma(a, b, c);
+        };
         replayed(i, j) = fused(-3.0f, slope, fused(static_cast<float>(std::sqrt(6.0)), z, replayed(i, j)));
         if (!first && !std::isfinite(replayed(i, j))) first = SampleCoordinate{i, j};
       }

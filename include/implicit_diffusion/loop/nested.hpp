@@ -16,7 +16,7 @@
 namespace implicit_diffusion {
 
 struct NestedOptions {
-  std::int64_t steps = 1000;     // outer steps: runs until state.step == steps
+  std::int64_t steps = 1000;      // outer steps: runs until state.step == steps
   std::int64_t inner_steps = 10;  // T
   bool warm_start = true;
 };
@@ -36,7 +36,8 @@ Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, 
 
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
     gamma.estimate(s.population, s.theta, s.step, gradient);
-    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
+      return {Status::diverged, d};
     ++s.step;
     observe(std::as_const(s));
   }

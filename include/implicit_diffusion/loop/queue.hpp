@@ -28,8 +28,8 @@ struct QueueState {
 };
 
 struct QueueOptions {
-  std::int64_t steps = 1000;   // runs until state.step == steps
-  std::int64_t slots = 4;      // M, the number of sampling steps from p_0 to the end
+  std::int64_t steps = 1000;  // runs until state.step == steps
+  std::int64_t slots = 4;     // M, the number of sampling steps from p_0 to the end
   bool warm_start = true;
 };
 
@@ -47,8 +47,8 @@ void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt>& s, con
 
 template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
           StartOf<Population> Start, class Observer = const decltype(ignore)&>
-Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt>& s, const QueueOptions& options,
-                   Observer&& observe = ignore, std::stop_token stop = {}) {
+Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt>& s,
+                   const QueueOptions& options, Observer&& observe = ignore, std::stop_token stop = {}) {
   const auto last = static_cast<std::size_t>(options.slots);
   std::vector<double> gradient(s.theta.size()), next;
   observe(std::as_const(s));
@@ -70,7 +70,8 @@ Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Populati
     start.draw(s.slots.front(), s.step + 1);
 
     if (finished)
-      if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+      if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
+        return {Status::diverged, d};
     ++s.step;
     observe(std::as_const(s));
   }

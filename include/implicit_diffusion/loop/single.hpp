@@ -38,7 +38,8 @@ Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt>& s, const
     }
 
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
-    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step)) return {Status::diverged, d};
+    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
+      return {Status::diverged, d};
     ++s.step;
     observe(std::as_const(s));
   }

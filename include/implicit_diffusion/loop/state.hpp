@@ -50,7 +50,8 @@ namespace detail {
 template <class Sigma, class Gamma, class Population>
 void advance_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, std::span<const double> theta, std::int64_t step,
                           std::span<double> gradient) {
-  if constexpr (std::same_as<Sigma, Gamma> && requires { sigma.advance_and_estimate(p, theta, Moment{step}, gradient); }) {
+  if constexpr (std::same_as<Sigma, Gamma> &&
+                requires { sigma.advance_and_estimate(p, theta, Moment{step}, gradient); }) {
     if (&sigma == &gamma) return sigma.advance_and_estimate(p, theta, {.round = step}, gradient);
   }
   gamma.estimate(p, theta, step, gradient);

@@ -44,7 +44,7 @@ class Adam {
 
  private:
   AdamOptions options_;
-  std::vector<double> first_, second_;              // m and v, zero at the start
+  std::vector<double> first_, second_;             // m and v, zero at the start
   double first_power_ = 1.0, second_power_ = 1.0;  // b1^t and b2^t
 };
 
