@@ -21,8 +21,8 @@ endfunction()
 
 # implicit_diffusion_kernels(name [DEFINITIONS ...]): object libraries NAME_LEVEL of the kernels, one for each level.
 # Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
-# all to share. Not under the undefined-behaviour sanitizer, with which they take minutes to compile: the same templates
-# over double are, in src/langevin/double_kernels.cpp.
+# all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
+# stack; src/langevin/double_kernels.cpp, the same templates over double, has all checks.
 function(implicit_diffusion_kernels name)
   cmake_parse_arguments(arg "" "" "DEFINITIONS" ${ARGN})
   foreach(level baseline v3 v4)
@@ -35,7 +35,8 @@ function(implicit_diffusion_kernels name)
     target_include_directories(${name}_${level} PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_compile_definitions(${name}_${level} PRIVATE ${arg_DEFINITIONS})
     target_compile_options(${name}_${level} PRIVATE ${options} -ffp-contract=off -fno-math-errno
-      -fno-sanitize=undefined)
+      -fno-sanitize=undefined
+      "$<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0;--param=asan-stack=0>")
     target_link_libraries(${name}_${level} PRIVATE implicit_diffusion_warnings)
     set_target_properties(${name}_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endforeach()
