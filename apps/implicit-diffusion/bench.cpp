@@ -123,7 +123,7 @@ int bench(const BenchOptions& o) {
   const auto timed = [](auto&& work_on) {
     return median_seconds([&] { for (int i = 0; i < rounds; ++i) work_on(); }, 25) / rounds / block_size * 1e9;
   };
-  const double bits = timed([&] { kernels.bits(key, 2, groups_per_block, result); });
+  const double bits = timed([&] { kernels.bits(key, 2, 0, groups_per_block, result); });
   const double normals = timed([&] { kernels.normals(key, 2, 0, groups_per_block, result); });
   const double exponentials = timed([&] { kernels.exponentials(work, 7 * groups_per_block, result); });
   const double parts = normals + exponentials;

@@ -73,8 +73,33 @@ template <class Real>
 }
 
 template <class Real>
-[[gnu::flatten]] void bits(const NoiseKey& at, std::size_t dimension, std::size_t groups, float* out) {
-  fill_bits<Real>(at, 0, (groups * dimension + 3) / 4, out);
+[[gnu::flatten]] void bits(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out) {
+  fill_bits<Real>(at, first_group * dimension / 4, ((first_group + groups) * dimension + 3) / 4, out);
+}
+
+// The component is the number of bounds that a uniform number is not below; means and factors follow it bound by bound, without a branch.
+template <class Real>
+[[gnu::flatten]] void mixture_samples(const MixtureTable& m, const Block<float>& samples, const float* normals, const float* words) {
+  const Block<float> x = samples;
+  const std::size_t d = m.dimension, numbers = m.numbers_per_component();
+  const auto* bound = m.bounds.of<Real>();
+  const auto* component = m.components.of<Real>();
+  auto* chosen = static_cast<Real*>(kernel_scratch(numbers * sizeof(Real)));
+  for (std::size_t i = 0; i < x.size; i += width<Real>) {
+    const std::size_t group = i / noise_lanes, lane = i % noise_lanes;
+    const Real u = to_real(shift_right_logical<8>(as_integer(load<Real>(words + i)))) * Real(0x1p-24f);
+    for (std::size_t k = 0; k < numbers; ++k) chosen[k] = Real(component[k]);
+    for (std::size_t c = 1; c < m.size; ++c) {
+      const auto beyond = u >= Real(bound[c - 1]);
+      for (std::size_t k = 0; k < numbers; ++k) chosen[k] = select(beyond, Real(component[c * numbers + k]), chosen[k]);
+    }
+    // x_a = mean_a + sum_b L_ab z_b, b <= a.
+    for (std::size_t a = 0, k = d; a < d; ++a) {
+      Real sum = chosen[a];
+      for (std::size_t b = 0; b <= a; ++b, ++k) sum = fma(chosen[k], load<Real>(normals + (group * d + b) * noise_lanes + lane), sum);
+      store(sum, x.data + a * x.stride + i);
+    }
+  }
 }
 
 template <class Real>
@@ -90,6 +115,7 @@ constexpr KernelSet make_set() {
           make_reward_kernels<N, BumpReward>(),       make_reward_kernels<N, QuadraticReward>(),
           &normals<N>,
           &bits<N>,
+          &mixture_samples<N>,
           &exponentials<N>};
 }
 

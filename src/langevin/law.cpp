@@ -3,12 +3,14 @@
 #include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
+#include "kernel_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 namespace implicit_diffusion {
 namespace {
@@ -57,36 +59,45 @@ double MixtureLogDensity::operator()(std::span<const double> x) const {
   return top + log(sum);
 }
 
-MixtureSampler::MixtureSampler(const GaussianMixture& mixture, Noise noise) : dimension_(mixture.dimension()), noise_(noise) {
+MixtureSampler::MixtureSampler(const GaussianMixture& mixture, Noise noise) : noise_(noise) {
+  const std::size_t d = mixture.dimension();
+  std::vector<double> bounds, components;
   double sum = 0;
   for (std::size_t i = 0; i < mixture.weights.size(); ++i) {
-    cumulative_.push_back(sum += mixture.weights[i]);
-    mean_.push_back(mixture.components[i].mean);
-    factor_.push_back(factor_of(mixture.components[i]));
+    bounds.push_back(sum += mixture.weights[i]);
+    const std::vector<double> factor = factor_of(mixture.components[i]);
+    components.insert(components.end(), mixture.components[i].mean.begin(), mixture.components[i].mean.end());
+    for (std::size_t a = 0; a < d; ++a)
+      for (std::size_t b = 0; b <= a; ++b) components.push_back(factor[a * d + b]);
   }
+  table_ = {mixture.weights.size(), d, bounds, components};
 }
 
 template <class Real>
 void MixtureSampler::draw(Population<Real>& x, std::int64_t round) const {
-  const std::size_t d = dimension_;
-  std::vector<float> z(block_size * d);
-  for (std::size_t b = 0; b < x.blocks(); ++b) {
-    const Block<Real> block = x.block(b);
-    const std::size_t groups = (block.size + lanes_per_group - 1) / lanes_per_group;
-    noise_.normals(Stream::reference, {.round = round}, d, block.first / lanes_per_group, groups, z.data());
-    for (std::size_t i = 0; i < block.size; ++i) {
-      const double u = noise_.uniform(Stream::component, {.round = round}, 1, block.first + i, 0) * cumulative_.back();
-      const auto place = std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, u);
-      const auto component = static_cast<std::size_t>(place - cumulative_.begin());
-      const float* normal = z.data() + i / lanes_per_group * d * lanes_per_group + i % lanes_per_group;
-      for (std::size_t a = 0; a < d; ++a) {
-        double sum = mean_[component][a];
-        for (std::size_t k = 0; k <= a; ++k)
-          sum += factor_[component][a * d + k] * static_cast<double>(normal[k * lanes_per_group]);
-        block(i, a) = static_cast<Real>(sum);
-      }
-    }
+  const std::size_t d = table_.dimension;
+  const NoiseKey normal_key = noise_.at(Stream::reference, {.round = round});
+  const NoiseKey component_key = noise_.at(Stream::component, {.round = round});
+  Population<float> single;  // what a population of doubles is drawn in
+  if constexpr (!std::is_same_v<Real, float>) single = Population<float>(x.size(), d);
+  Population<float>& target = [&]() -> Population<float>& {
+    if constexpr (std::is_same_v<Real, float>)
+      return x;
+    else
+      return single;
+  }();
+  BlockArray<float> z(d);
+  alignas(64) float words[block_size];
+  for (std::size_t b = 0; b < target.blocks(); ++b) {
+    const Block<float> block = target.block(b);
+    const std::size_t first = block.first / lanes_per_group, groups = (block.size + lanes_per_group - 1) / lanes_per_group;
+    active_kernels().normals(normal_key, d, first, groups, z.data());
+    active_kernels().bits(component_key, 1, first, groups, words);
+    active_kernels().mixture_samples(table_, block, z.data(), words);
   }
+  if constexpr (!std::is_same_v<Real, float>)
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < x.size(); ++i) x(i, j) = static_cast<Real>(single(i, j));
 }
 template void MixtureSampler::draw(Population<float>&, std::int64_t) const;
 template void MixtureSampler::draw(Population<double>&, std::int64_t) const;

@@ -3,6 +3,7 @@
 // Everything here is double precision and for tests, metrics, reference samples and pictures, not for the inside of a loop.
 #pragma once
 
+#include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/population.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 
@@ -40,7 +41,16 @@ class MixtureLogDensity {
   std::vector<Component> components_;
 };
 
-// Independent exact samples, a pure function of the seed and the round.
+// A mixture as its sampler takes it along: the upper bounds of the components in the unit interval, and for each component its mean and
+// the lower triangle, row by row, of the Cholesky factor of its covariance.
+struct MixtureTable {
+  std::size_t size = 0, dimension = 0;
+  Constants bounds, components;
+
+  std::size_t numbers_per_component() const { return dimension + dimension * (dimension + 1) / 2; }
+};
+
+// Independent exact samples, a pure function of the seed and the round. The component is chosen by 24 random bits.
 class MixtureSampler {
  public:
   MixtureSampler(const GaussianMixture& mixture, Noise noise);
@@ -49,9 +59,7 @@ class MixtureSampler {
   void draw(Population<Real>& x, std::int64_t round) const;
 
  private:
-  std::size_t dimension_;
-  std::vector<double> cumulative_;             // of the weights
-  std::vector<std::vector<double>> mean_, factor_;  // L of covariance = L L'
+  MixtureTable table_;
   Noise noise_;
 };
 
