@@ -139,7 +139,7 @@ std::string closing_table(const Summary& s, const fs::path& folder, bool report)
   std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s.experiment, s.method, s.seed,
                                  s.status, s.steps, s.seconds);
   const auto row = [&](std::string_view label, const std::string& value) {
-    text += fmt::format("  {:<18}{}\n", label, value);
+    text += fmt::format("  {:<21}{}\n", label, value);
   };
   const auto figure = [&](double value, std::string_view label, int digits) {
     if (std::isfinite(value)) row(label, shown(value, digits));
