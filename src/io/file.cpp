@@ -79,9 +79,13 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+// The system sees a name up to its first zero byte only: another file than the one that was meant.
+bool cuts_off(const std::filesystem::path& path) { return path.native().find('\0') != std::string::npos; }
+
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path, std::size_t limit) {
+  if (cuts_off(path)) throw Error(ErrorKind::missing, display(path), "a name with a zero byte is no file");
   // O_NONBLOCK: a named pipe without a writer would block here for ever. It has no effect on regular files.
   const Descriptor file(
       uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); }));
@@ -132,7 +136,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   static std::atomic<unsigned> counter = 0;
 
-  if (!path.has_filename()) throw Error(ErrorKind::output, display(path), "is not the name of a file");
+  if (!path.has_filename() || cuts_off(path)) throw Error(ErrorKind::output, display(path), "is not the name of a file");
 
   // A temporary file of an earlier process with our number may be left over: its name is passed by.
   const std::filesystem::path folder = folder_of(path);
@@ -180,6 +184,7 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 void make_directory(const std::filesystem::path& path) {
+  if (cuts_off(path)) throw Error(ErrorKind::output, display(path), "is not the name of a folder");
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (!error && std::filesystem::is_directory(path, error)) return;

@@ -460,5 +460,33 @@ TEST(Loops, AParameterOutsideItsDomainIsNamed) {
   EXPECT_EQ(run(5e-4, s).status, Status::completed);  // the experiment's rate stays inside
 }
 
+// A stop in the middle of the inner steps leaves the state of the last complete outer step.
+TEST(Loops, NestedLoopDoesNotWaitForItsInnerSteps) {
+  struct StopsInTheMiddle {
+    std::stop_source& source;
+    int calls = 0;
+    void advance(double& p, std::span<const double>, Moment) {
+      p += 1;
+      if (++calls == 25) source.request_stop();
+    }
+  };
+  struct NoSlope {
+    void estimate(const double&, std::span<const double>, std::int64_t, std::span<double> gradient) const { gradient[0] = 0; }
+  };
+  struct AtZero {
+    void draw(double& p, std::int64_t) const { p = 0; }
+  };
+  std::stop_source source;
+  StopsInTheMiddle sampler{source};
+  NoSlope estimator;
+  AtZero start;
+  State<double, GradientDescent> s{0, {0.0}, 0.0, {}};
+  const Outcome outcome = nested_loop(sampler, estimator, start, s, {.steps = 100, .inner_steps = 10}, ignore, source.get_token());
+  EXPECT_EQ(outcome.status, Status::interrupted);
+  EXPECT_EQ(sampler.calls, 25);
+  EXPECT_EQ(s.step, 2);
+  EXPECT_EQ(s.population, 20);
+}
+
 }  // namespace
 }  // namespace implicit_diffusion

@@ -134,6 +134,7 @@ std::vector<Row> rows() {
       set("SetRewardCentre", "reward.centre=[1]", {"1 numbers, the potential has dimension 2"}),
       set("SetRewardNotATable", "reward=3", {"the integer 3 is given, a table is needed"}),
       set("SetExperimentWithSlash", "experiment=a/b", {"'a/b' cannot name a folder"}),
+      set("SetExperimentWithZeroByte", "experiment=\"a\\u0000b\"", {"cannot name a folder"}),
       set("SetScaleBeyondSinglePrecision", "start.scale=1e39", {"1e+39 is too large for single precision"}),
       set("SetCovarianceNotPositive", "start.covariances=[[[1,2],[2,1]],[[1,0],[0,1]]]", {"positive definite"},
           "ebm-mixture"),

@@ -26,13 +26,21 @@ template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, Gradient
 Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt>& s, const NestedOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
   std::vector<double> gradient(s.theta.size()), next;
+  Population before = s.population;
   observe(std::as_const(s));
   while (s.step < options.steps) {
     if (stop.stop_requested()) return {Status::interrupted};
 
+    // Many inner steps may take long: a stop does not wait for them, and undoes those that were made.
+    if (options.inner_steps > 1) before = s.population;
     if (!options.warm_start) start.draw(s.population, s.step);
-    for (std::int64_t i = 0; i < options.inner_steps; ++i)
+    for (std::int64_t i = 0; i < options.inner_steps; ++i) {
+      if (i > 0 && stop.stop_requested()) {
+        s.population = std::move(before);
+        return {Status::interrupted};
+      }
       sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
+    }
 
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
     gamma.estimate(s.population, s.theta, s.step, gradient);
