@@ -57,7 +57,7 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option_function<std::string>(
           "--steps", [o](const std::string& v) { o->steps = v; }, "outer steps")
       ->type_name("K");
-  command->add_option("--repeats", o->repeats, "independent runs, with seeds N, N+1, ...")
+  command->add_option("--repeats", o->repeats, "so many independent runs, with the seed and those after it")
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
   command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")

@@ -91,7 +91,7 @@ Summary summarise(const Configuration& c, const RunResult& r, const Recorder& re
   return s;
 }
 
-std::string describe(const Divergence& d, const Configuration& c) {
+std::string describe(const Divergence& d, const Configuration& c, std::span<const double> theta) {
   std::string text = fmt::format("diverged at step {}: ", d.step);
   switch (d.where) {
     case Divergence::Where::sample:
@@ -105,12 +105,12 @@ std::string describe(const Divergence& d, const Configuration& c) {
       break;
   }
   Potential<float> potential = make_potential(c.potential);
-  potential.prepare(c.start.theta);
+  potential.prepare(theta);
   const auto stable = potential.largest_stable_step();
   if (stable && c.step_size >= *stable)
     text += fmt::format("; step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
   else if (d.where != Divergence::Where::sample)
-    text += fmt::format("; a learning_rate smaller than {} may help", c.learning_rate);
+    text += fmt::format("; a step_size smaller than {} or a learning_rate smaller than {} may help", c.step_size, c.learning_rate);
   return text;
 }
 
@@ -129,7 +129,7 @@ Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads
   const double seconds = recorder.seconds();
   progress.finish();
   Done done{summarise(c, r, recorder, seconds, threads), r.outcome, {}};
-  if (r.outcome.divergence) done.divergence = describe(*r.outcome.divergence, c);
+  if (r.outcome.divergence) done.divergence = describe(*r.outcome.divergence, c, r.state.theta);
   write_run(folder, c, r, recorder, done.summary);
   return done;
 }

@@ -42,7 +42,7 @@ void prepare_directory(const fs::path& folder, bool overwrite) {
   if (fs::is_directory(folder, error) && !fs::is_empty(folder, error)) {
     if (!overwrite)
       throw Error(ErrorKind::output, io::display(folder),
-                  "exists and is not empty; --overwrite replaces the run in it");
+                  "exists and is not empty; --output names another folder, --overwrite replaces the run in it");
     std::vector<fs::path> old;
     for (const char* name : run_files) old.push_back(folder / name);
     for (const auto& entry : fs::directory_iterator(folder, error))

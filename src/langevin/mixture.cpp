@@ -36,7 +36,16 @@ bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vecto
     }
   for (pivot = 0; pivot < d_; ++pivot)
     if (const double v = factor[pivot * d_ + pivot]; !(v > 0) || !std::isfinite(v)) return false;
-  return true;
+  // Positive definite on paper; where a factor has all but vanished beside another, L L' is not in double precision.
+  std::vector<double> product(d_ * d_), again(d_ * d_);
+  for (std::size_t a = 0; a < d_; ++a)
+    for (std::size_t b = 0; b <= a; ++b) {
+      for (std::size_t k = 0; k <= b; ++k) product[a * d_ + b] += factor[a * d_ + k] * factor[b * d_ + k];
+      product[b * d_ + a] = product[a * d_ + b];
+    }
+  const auto failed = detail::cholesky(product.data(), d_, again.data());
+  pivot = failed.value_or(0);
+  return !failed;
 }
 
 std::optional<std::size_t> Mixture::find_inadmissible(std::span<const double> theta) const {

@@ -145,6 +145,15 @@ TEST(Mixture, NoticesACovarianceThatIsNotPositiveDefinite) {
   EXPECT_EQ(mixture.find_inadmissible(theta), mixture.covariance_at(1) + 3);
 }
 
+// In double precision a Cholesky factor too can be singular: L_22 = e^-40 beside L_21 = 1 vanishes in L L'.
+TEST(Mixture, NoticesAFactorThatHasVanished) {
+  auto [mixture, theta] = mixture_case({CovarianceForm::cholesky});
+  EXPECT_FALSE(mixture.find_inadmissible(theta));
+  theta[mixture.covariance_at(0) + 1] = 1;
+  theta[mixture.covariance_at(0) + 2] = -40;
+  EXPECT_EQ(mixture.find_inadmissible(theta), mixture.covariance_at(0) + 2);
+}
+
 TEST(Potentials, DerivativesEqualFiniteDifferences) {
   const std::vector<double> x{.7, -1.1};
   EXPECT_LT(derivative_error(SoftmaxWells(hexagon(), 2.0), x, {.3, -.2, .1, .4, 0, -.5}), 1e-7);
