@@ -61,7 +61,8 @@ template <class Real>
 class RewardLoop {
  public:
   RewardLoop(std::size_t particles, std::size_t wells, std::size_t dimension, Workers* workers)
-      : engine_(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension), {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
+      : engine_(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension),
+                {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
         state_{0, std::vector<double>(wells), Population<Real>(particles, dimension), GradientDescent{{0.1}}} {
     StandardNormalStart<Real>{Noise(1)}.draw(state_.population, 0);
     for (std::size_t i = 0; i < wells; i += 2) state_.theta[i] = 1.5;
@@ -87,7 +88,8 @@ class RewardLoop {
 // Nanoseconds for each particle and step of the single loop.
 double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dimension = 2, Workers* workers = nullptr) {
   RewardLoop<float> loop(particles, wells, dimension, workers);
-  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
+  const auto steps =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
   loop.run(steps);
   return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
 }
@@ -102,8 +104,11 @@ void verify(std::string& text) {
   reference.run(steps);
   double worst = 0;
   for (std::size_t j = 0; j < 6; ++j) worst = std::max(worst, std::abs(fast.theta()[j] - reference.theta()[j]));
-  text += fmt::format("verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n", steps, worst);
-  if (!(worst < 1e-4)) throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
+  text += fmt::format(
+      "verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n",
+      steps, worst);
+  if (!(worst < 1e-4))
+    throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
 }
 
 }  // namespace
@@ -117,18 +122,26 @@ int bench(const BenchOptions& o) {
   // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.
   const KernelSet& kernels = active_kernels();
   alignas(64) static float work[7 * block_size], result[7 * block_size];
-  for (std::size_t i = 0; i < std::size(work); ++i) work[i] = static_cast<float>(-60.0 * exp2_unit * static_cast<double>(i % 97) / 97);
+  for (std::size_t i = 0; i < std::size(work); ++i)
+    work[i] = static_cast<float>(-60.0 * exp2_unit * static_cast<double>(i % 97) / 97);
   constexpr int rounds = 4000;
   const NoiseKey key = Noise(1).at(Stream::sampling, {});
   const auto timed = [](auto&& work_on) {
-    return median_seconds([&] { for (int i = 0; i < rounds; ++i) work_on(); }, 25) / rounds / block_size * 1e9;
+    return median_seconds(
+               [&] {
+                 for (int i = 0; i < rounds; ++i) work_on();
+               },
+               25) /
+           rounds / block_size * 1e9;
   };
   const double bits = timed([&] { kernels.bits(key, 2, 0, groups_per_block, result); });
   const double normals = timed([&] { kernels.normals(key, 2, 0, groups_per_block, result); });
   const double exponentials = timed([&] { kernels.exponentials(work, 7 * groups_per_block, result); });
   const double parts = normals + exponentials;
-  text += "the joint step of the paper's experiment (6 wells, 2 dimensions), one thread, and its unavoidable parts alone\n";
-  text += fmt::format("  random bits {:.2f} + to normals {:.2f} + 7 exponentials {:.2f} = {:.2f}\n", bits, normals - bits, exponentials, parts);
+  text +=
+      "the joint step of the paper's experiment (6 wells, 2 dimensions), one thread, and its unavoidable parts alone\n";
+  text += fmt::format("  random bits {:.2f} + to normals {:.2f} + 7 exponentials {:.2f} = {:.2f}\n", bits,
+                      normals - bits, exponentials, parts);
   text += fmt::format("  {:>12}{:>10}{:>18}{:>16}\n", "particles", "step", "step / parts", "2 threads");
   for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
     const double one = joint_step(n);
@@ -148,8 +161,10 @@ int bench(const BenchOptions& o) {
     }
     text += "\n " + times + "\n";
   };
-  curve("wells (2 dimensions, 10,000 particles)", [](std::size_t k) { return k < 2 ? -1.0 : joint_step(10'000, k, 2); });
-  curve("dimensions (6 wells, 10,000 particles)", [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
+  curve("wells (2 dimensions, 10,000 particles)",
+        [](std::size_t k) { return k < 2 ? -1.0 : joint_step(10'000, k, 2); });
+  curve("dimensions (6 wells, 10,000 particles)",
+        [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
 
   const Configuration c = load_experiment("langevin-reward", {});
   const double seconds = median_seconds([&] {
@@ -157,7 +172,8 @@ int bench(const BenchOptions& o) {
     const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});
     recorder.finish(r.state, false);
   });
-  text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n", seconds * 1e3);
+  text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n",
+                      seconds * 1e3);
   print(text);
   return 0;
 }

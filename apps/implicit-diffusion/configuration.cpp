@@ -555,7 +555,9 @@ Configuration read_configuration(std::string_view text, const std::string& where
   using Sign = Section::Sign;
   c.experiment = top.text("experiment", name);
   c.title = top.text("title", c.experiment);
-  const auto cannot_be_in_a_name = [](char letter) { return letter == '/' || static_cast<unsigned char>(letter) < 0x20; };
+  const auto cannot_be_in_a_name = [](char letter) {
+    return letter == '/' || static_cast<unsigned char>(letter) < 0x20;
+  };
   if (c.experiment.empty() || c.experiment == "." || c.experiment == ".." || c.experiment.size() > 200 ||
       std::any_of(c.experiment.begin(), c.experiment.end(), cannot_be_in_a_name))
     top.fail("experiment", fmt::format("{} cannot name a folder", implicit_diffusion::io::excerpt(c.experiment)));

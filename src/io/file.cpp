@@ -136,7 +136,8 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   static std::atomic<unsigned> counter = 0;
 
-  if (!path.has_filename() || cuts_off(path)) throw Error(ErrorKind::output, display(path), "is not the name of a file");
+  if (!path.has_filename() || cuts_off(path))
+    throw Error(ErrorKind::output, display(path), "is not the name of a file");
 
   // A temporary file of an earlier process with our number may be left over: its name is passed by.
   const std::filesystem::path folder = folder_of(path);

@@ -471,7 +471,9 @@ TEST(Loops, NestedLoopDoesNotWaitForItsInnerSteps) {
     }
   };
   struct NoSlope {
-    void estimate(const double&, std::span<const double>, std::int64_t, std::span<double> gradient) const { gradient[0] = 0; }
+    void estimate(const double&, std::span<const double>, std::int64_t, std::span<double> gradient) const {
+      gradient[0] = 0;
+    }
   };
   struct AtZero {
     void draw(double& p, std::int64_t) const { p = 0; }
@@ -481,7 +483,8 @@ TEST(Loops, NestedLoopDoesNotWaitForItsInnerSteps) {
   NoSlope estimator;
   AtZero start;
   State<double, GradientDescent> s{0, {0.0}, 0.0, {}};
-  const Outcome outcome = nested_loop(sampler, estimator, start, s, {.steps = 100, .inner_steps = 10}, ignore, source.get_token());
+  const Outcome outcome =
+      nested_loop(sampler, estimator, start, s, {.steps = 100, .inner_steps = 10}, ignore, source.get_token());
   EXPECT_EQ(outcome.status, Status::interrupted);
   EXPECT_EQ(sampler.calls, 25);
   EXPECT_EQ(s.step, 2);
