@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,6 +30,20 @@ struct Block {
 
   Real& operator()(std::size_t i, std::size_t j) const { return data[j * stride + i]; }
   operator Block<const Real>() const { return {data, stride, size, dimension, first}; }
+};
+
+// Memory on the boundaries of cache lines: a group of lanes that straddled two would cost two loads.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}  // implicit, as the standard asks of allocators
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+  void deallocate(T* p, std::size_t) { ::operator delete(p, line); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
 };
 
 template <class Real>
@@ -68,7 +83,7 @@ class Population {
   std::size_t size_ = 0;
   std::size_t dimension_ = 0;
   std::size_t stride_ = 0;  // size rounded up to whole groups; what lies beyond size is never read as a sample
-  std::vector<Real> values_;
+  std::vector<Real, LineAllocator<Real>> values_;
 };
 
 // Numbers for each sample of a block, by coordinate: coordinate j of sample i is data()[j * block_size + i]. On the stack where they are few.
@@ -84,7 +99,7 @@ class BlockArray {
  private:
   static constexpr std::size_t few = 4;
   alignas(64) Real small_[few * block_size];
-  std::vector<Real> large_;
+  std::vector<Real, LineAllocator<Real>> large_;
 };
 
 struct SampleCoordinate {

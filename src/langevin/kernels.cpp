@@ -20,11 +20,12 @@ using Word = std::conditional_t<width<Real> == noise_lanes, WordLanes, std::uint
 template <class Real>
 [[gnu::always_inline]] inline void fill_bits(const NoiseKey& at, std::size_t first_block, std::size_t last_block, float* out) {
   const PhiloxRounds<Word<Real>> keys(at.key);
+  [[maybe_unused]] const WordLanes index = WordLanes::index();
   const Word<Real> c1(at.counter[0]), c2(at.counter[1]), c3(at.counter[2]);
   for (std::size_t block = first_block; block < last_block; ++block, out += 4 * noise_lanes) {
     const auto base = static_cast<std::uint32_t>(block * noise_lanes);
     if constexpr (width<Real> == noise_lanes) {
-      const auto words = philox<WordLanes>({WordLanes::counting_from(base), c1, c2, c3}, keys);
+      const auto words = philox<WordLanes>({index + WordLanes(base), c1, c2, c3}, keys);
       for (std::size_t word = 0; word < 4; ++word) store(as_real(static_cast<IntegerLanes>(words[word])), out + word * noise_lanes);
     } else {
       for (std::uint32_t lane = 0; lane < noise_lanes; ++lane) {

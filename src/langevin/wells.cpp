@@ -42,6 +42,7 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
       throw Error(ErrorKind::usage, "potential.centres",
                   fmt::format("centres of {} and of {} coordinates", dimension_, c.size()));
   require_positive("potential.width", q);
+  centre_.fill(size_ * dimension_, [&](std::size_t k) { return centres_[k / dimension_][k % dimension_]; });
   slope_.fill(size_ * dimension_, [&](std::size_t k) { return 2.0 / q * centres_[k / dimension_][k % dimension_] * unit; });
   for (const auto& c : centres_) {
     squares_.push_back(0);
@@ -60,8 +61,8 @@ void EqualWells::update_radius() {
     const double room = std::min(119 - offset, offset + 125);
     radius = std::min(radius, room < 0 ? -1.0 : slope == 0 ? radius : room / slope);
   }
-  const double scale[] = {2.0 / q_, 1.0 / q_, radius, 1 / unit};
-  scale_.fill(4, [&](std::size_t i) { return scale[i]; });
+  const double scale[] = {2.0 / q_, 1.0 / q_, radius, 1 / unit, -unit / q_};
+  scale_.fill(std::size(scale), [&](std::size_t i) { return scale[i]; });
 }
 
 GaussianMixture EqualWells::law(std::span<const double> weights) const {

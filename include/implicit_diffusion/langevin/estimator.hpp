@@ -167,22 +167,22 @@ class GradientEstimator {
   }
 
   void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
-    estimate_with(x, theta, step, gradient, [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
+    potential_.prepare(theta);
+    estimate_with(potential_, x, step, gradient, [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
   }
 
-  // The same, with each block's pass made by pass(b, request): what a sampler fuses its step with.
+  // The same for a potential that is prepared already, with each block's pass made by pass(b, request): what a sampler fuses its step with.
   template <class MakePass>
-  void estimate_with(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient,
+  void estimate_with(const Potential<Real>& potential, const Population<Real>& x, std::int64_t step, std::span<double> gradient,
                      MakePass&& make_pass) {
-    potential_.prepare(theta);
     const std::size_t p = gradient.size();
     const auto n = static_cast<double>(x.size());
-    const Real pilot = mean_signal(x.block(0));
+    const Real pilot = mean_signal(potential, x.block(0));
     sums_.assign(x.blocks() * (1 + 2 * p), 0.0);
     for_each_block(options_.workers, x, [&](std::size_t b) {
       BlockArray<Real> f;
       const Block<const Real> block = x.block(b);
-      for (std::size_t i = 0; i < block.size; ++i) f[i] = -pilot;
+      std::fill_n(f.data(), block.size, -pilot);
       for (const auto& term : terms_) term->add_signal(block, f.data());
       make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p), .signal = f.data(), .value_share = static_cast<Real>(value_share_)});
     });
@@ -196,7 +196,7 @@ class GradientEstimator {
       gradient[j] = (sums_[1 + p + j] - sums_[0] * mean) / normaliser - beta * mean;
     }
     for (const auto& term : terms_)
-      if (const Population<Real>* references = term->references(step)) add_references(*references, term->reference_weight(), gradient);
+      if (const Population<Real>* references = term->references(step)) add_references(potential, *references, term->reference_weight(), gradient);
   }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
@@ -205,13 +205,13 @@ class GradientEstimator {
 
  private:
   // Over the first group, which is enough to be near.
-  Real mean_signal(Block<const Real> block) const {
+  Real mean_signal(const Potential<Real>& potential, Block<const Real> block) const {
     block.size = std::min(block.size, lanes_per_group);
     BlockArray<Real> f, v;
     for (std::size_t i = 0; i < block.size; ++i) f[i] = 0;
     for (const auto& term : terms_) term->add_signal(block, f.data());
     if (value_share_ != 0) {
-      potential_.values(block, v.data());
+      potential.values(block, v.data());
       for (std::size_t i = 0; i < block.size; ++i) f[i] += static_cast<Real>(value_share_) * v[i];
     }
     double sum = 0;
@@ -219,10 +219,10 @@ class GradientEstimator {
     return static_cast<Real>(sum / static_cast<double>(block.size));
   }
 
-  void add_references(const Population<Real>& y, double beta, std::span<double> gradient) {
+  void add_references(const Potential<Real>& potential, const Population<Real>& y, double beta, std::span<double> gradient) {
     const std::size_t p = gradient.size();
     sums_.assign(y.blocks() * (1 + 2 * p), 0.0);
-    for_each_block(options_.workers, y, [&](std::size_t b) { potential_.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
+    for_each_block(options_.workers, y, [&](std::size_t b) { potential.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
     total(y.blocks(), p);
     for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums_[1 + j] / static_cast<double>(y.size());
   }
@@ -255,7 +255,7 @@ class LangevinEngine {
   }
   void advance_and_estimate(Population<Real>& x, std::span<const double> theta, Moment at, std::span<double> gradient) {
     sampler_.begin(x, theta);
-    estimator_.estimate_with(x, theta, at.round, gradient,
+    estimator_.estimate_with(sampler_.potential(), x, at.round, gradient,
                              [&](std::size_t b, const Pass<Real>& request) { sampler_.pass(x.block(b), at, request); });
   }
 

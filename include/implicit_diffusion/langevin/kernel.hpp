@@ -20,6 +20,7 @@
 #include "implicit_diffusion/simd/lanes.hpp"
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 
@@ -76,21 +77,21 @@ Real sum_tree(std::array<Real, lanes_per_group> lane) {
   return lane[0];
 }
 
-// Adds sum accumulators of a block to `sums`: at once for 16 lanes, lane by lane for one.
+// Adds the sums of a block, each as factor * sum + shift: at once for 16 lanes, with the last lane for one.
 template <Number Real>
 class LaneSums {
  public:
   // `memory` holds 16 Scalars for each sum, unused by lanes.
   LaneSums(Scalar<Real>* memory, std::size_t lane) : memory_(memory), lane_(lane) {}
-  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all) {
+  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all, double factor = 1, double shift = 0) {
     if constexpr (width<Real> == lanes_per_group) {
-      sum_of_all += static_cast<double>(sum(value));
+      sum_of_all += factor * static_cast<double>(sum(value)) + shift;
     } else {
       memory_[j * lanes_per_group + lane_] = value;
       if (lane_ + 1 < lanes_per_group) return;
       std::array<Scalar<Real>, lanes_per_group> lane;
       for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] = memory_[j * lanes_per_group + l];
-      sum_of_all += static_cast<double>(sum_tree(lane));
+      sum_of_all += factor * static_cast<double>(sum_tree(lane)) + shift;
     }
   }
 
@@ -130,54 +131,78 @@ template <Number Real, class Body>
     if (i < size) body(i, std::true_type{});
 }
 
-// Calls the potential with its dimension and the number of its parameters as constants where it offers that.
-template <std::size_t D, std::size_t N, class P, class Real>
+// Calls the potential with its dimension as a constant where it offers that.
+template <std::size_t D, class P, class Real>
 [[gnu::always_inline]] inline Real evaluate(const P& v, const Real* x, Real* grad_x, Real* grad_theta) {
-  if constexpr (D > 0 && requires { v.template evaluate_in<D, N>(x, grad_x, grad_theta); })
-    return v.template evaluate_in<D, N>(x, grad_x, grad_theta);
+  if constexpr (D > 0 && requires { v.template evaluate_in<D>(x, grad_x, grad_theta); })
+    return v.template evaluate_in<D>(x, grad_x, grad_theta);
   else
     return v.evaluate(x, grad_x, grad_theta);
 }
 
-// Fixed are the dimension D and the number N of parameters, where they are not 0, and which of the results are asked for: others cost nothing.
+// Whether a potential offers its theta-gradient as dV/dtheta_j = shift(j) + factor(j) s t_j, with terms t_j and a common factor s that it has at
+// hand. Then the kernel sums s t_j, and shift and factor are applied to the sums.
+template <class P, class Real, std::size_t D>
+concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
+  { v.template evaluate_terms<D>(x, out, out, s) } -> std::convertible_to<Real>;
+  v.shift(std::size_t{});
+  v.factor(std::size_t{});
+};
+
+// So many groups are evaluated before their theta-gradients are summed: short loops, each with the registers for itself, are faster than one
+// long one, as long as what passes between them stays in the first-level cache.
+inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
+  constexpr std::size_t bytes = 16384;
+  const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
+  return groups < 1 ? 1 : groups > groups_per_block ? groups_per_block : groups;
+}
+
+// Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
-template <Number Real, std::size_t D, std::size_t N, Wanted wanted, bool value_share, class P>
+template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
 [[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& samples, const Pass<Scalar<Real>>& request) {
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
+  constexpr bool terms = sums && OffersTerms<P, Real, D>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
   const std::size_t d = D ? D : x.dimension;
-  const std::size_t p = !sums ? 0 : N ? N : v.parameters();
+  const std::size_t p = sums ? v.parameters() : 0;
+  const std::size_t at_once = sums ? groups_at_once(p, sizeof(Real)) : groups_per_block;
 
-  // Arrays of the compiler's own, kept in registers, where sizes are known; in memory where they are not.
   Real fixed_point[D ? D : 1], fixed_slope[D ? D : 1];
-  Real fixed_theta[N ? N : 1], fixed_sum[N ? N : 1], fixed_signal_sum[N ? N : 1];
-  Real* memory = D && N && w == lanes_per_group
-                     ? nullptr
-                     : static_cast<Real*>(kernel_scratch((2 * d + 3 * p) * sizeof(Real) + (1 + 2 * p) * lanes_per_group * sizeof(S)));
+  Real* memory = D && !sums ? nullptr
+                            : static_cast<Real*>(kernel_scratch((2 * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
+                                                                (1 + 2 * p) * lanes_per_group * sizeof(S)));
   Real* point = D ? fixed_point : memory;
   Real* slope = D ? fixed_slope : memory + d;
-  Real* slope_theta = N ? fixed_theta : memory + 2 * d;
-  Real* sum_theta = N ? fixed_sum : memory + 2 * d + p;
-  Real* sum_signal_theta = N ? fixed_signal_sum : memory + 2 * d + 2 * p;
-  auto* lane_memory = reinterpret_cast<S*>(memory + 2 * d + 3 * p);
+  Real* sum_theta = memory + 2 * d;
+  Real* sum_signal_theta = sum_theta + p;
+  Real* signal = sum_signal_theta + p;   // of the groups at once
+  Real* factor = signal + at_once;       // s, likewise
+  Real* slope_theta = factor + at_once;  // p for each
+  auto* lane_memory = reinterpret_cast<S*>(slope_theta + at_once * p);
 
   const Real step = Real(-r.step), scale = Real(r.scale), share = Real(r.value_share);
   Real doubt = Real(S(0));  // x - x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     Real sum_signal = Real(S(0));
-#pragma GCC unroll 8
-    for (std::size_t j = 0; j < p; ++j) sum_theta[j] = sum_signal_theta[j] = Real(S(0));
+    for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
-    const auto group = [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+    const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>) __attribute__((always_inline)) {
       load_point<Real, last>(x, i, d, point);
-      const Real value = evaluate<D, N>(v, static_cast<const Real*>(point), move || wanted == Wanted::gradient ? slope : nullptr,
-                                        sums ? slope_theta : nullptr);
+      Real* theta = slope_theta + place * p;
+      const Real* at = point;
+      Real* to = move || wanted == Wanted::gradient ? slope : nullptr;
+      Real value, s;
+      if constexpr (terms)
+        value = v.template evaluate_terms<D>(at, to, theta, s);
+      else
+        value = evaluate<D>(v, at, to, sums ? theta : nullptr);
       if constexpr (wanted == Wanted::values) store_some<last>(value, r.values + i, x.size - i);
       if constexpr (wanted == Wanted::gradient)
         for (std::size_t j = 0; j < d; ++j) store(slope[j], r.gradient + j * block_size + i);
@@ -187,14 +212,17 @@ template <Number Real, std::size_t D, std::size_t N, Wanted wanted, bool value_s
         if constexpr (last) {
           const auto present = first_lanes(x.size - i, static_cast<Real*>(nullptr));
           f = select(present, f, Real(S(0)));
-          for (std::size_t j = 0; j < p; ++j) slope_theta[j] = select(present, slope_theta[j], Real(S(0)));
+          if constexpr (terms)
+            s = select(present, s, Real(S(0)));
+          else
+            for (std::size_t j = 0; j < p; ++j) theta[j] = select(present, theta[j], Real(S(0)));
         }
         sum_signal += f;
-#pragma GCC unroll 8
-        for (std::size_t j = 0; j < p; ++j) sum_theta[j] += slope_theta[j];
-        if (move || r.signal)
-#pragma GCC unroll 8
-          for (std::size_t j = 0; j < p; ++j) sum_signal_theta[j] = fma(f, slope_theta[j], sum_signal_theta[j]);
+        if constexpr (terms) {
+          factor[place] = s;
+          f = f * s;
+        }
+        signal[place] = f;
       }
       if constexpr (move)
         for (std::size_t j = 0; j < d; ++j) {
@@ -210,19 +238,54 @@ template <Number Real, std::size_t D, std::size_t N, Wanted wanted, bool value_s
           doubt += moved - moved;
         }
     };
-    std::size_t i = lane;
-    for (; i + w <= x.size; i += lanes_per_group) group(i, std::false_type{});
-    if constexpr (w > 1)
-      if (i < x.size) group(i, std::true_type{});
+    for (std::size_t i = lane; i < x.size;) {
+      std::size_t place = 0;
+      for (; place < at_once && i + w <= x.size; ++place, i += lanes_per_group) group(i, place, std::false_type{});
+      if constexpr (w > 1)
+        if (place < at_once && i < x.size) {
+          group(i, place, std::true_type{});
+          ++place;
+          i = x.size;
+        }
+      if constexpr (sums) {
+        // J sums at a time, in registers.
+        const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>) __attribute__((always_inline)) {
+          Real plain[J], with_signal[J];
+          for (std::size_t m = 0; m < J; ++m) plain[m] = sum_theta[j + m], with_signal[m] = sum_signal_theta[j + m];
+          for (std::size_t k = 0; k < place; ++k) {
+            const Real f = signal[k];
+            for (std::size_t m = 0; m < J; ++m) {
+              const Real t = slope_theta[k * p + j + m];
+              if constexpr (terms)
+                plain[m] = fma(factor[k], t, plain[m]);
+              else
+                plain[m] += t;
+              with_signal[m] = fma(f, t, with_signal[m]);
+            }
+          }
+          for (std::size_t m = 0; m < J; ++m) sum_theta[j + m] = plain[m], sum_signal_theta[j + m] = with_signal[m];
+        };
+        std::size_t j = 0;
+        for (; j + 4 <= p; j += 4) add(j, std::integral_constant<std::size_t, 4>{});
+        for (; j + 2 <= p; j += 2) add(j, std::integral_constant<std::size_t, 2>{});
+        for (; j < p; ++j) add(j, std::integral_constant<std::size_t, 1>{});
+      }
+    }
 
     if constexpr (sums) {
       LaneSums<Real> out(lane_memory, lane);
+      const double signal_before = r.sums[0];
       out.put(0, sum_signal, r.sums[0]);
-#pragma GCC unroll 8
-      for (std::size_t j = 0; j < p; ++j) out.put(1 + j, sum_theta[j], r.sums[1 + j]);
-      if (move || r.signal)
-#pragma GCC unroll 8
-        for (std::size_t j = 0; j < p; ++j) out.put(1 + p + j, sum_signal_theta[j], r.sums[1 + p + j]);
+      if constexpr (terms) {
+        const auto n = static_cast<double>(x.size);
+        const double f = r.sums[0] - signal_before;
+        for (std::size_t j = 0; j < p; ++j) {
+          out.put(1 + j, sum_theta[j], r.sums[1 + j], v.factor(j), n * v.shift(j));
+          out.put(1 + p + j, sum_signal_theta[j], r.sums[1 + p + j], v.factor(j), f * v.shift(j));
+        }
+      } else {
+        for (std::size_t j = 0; j < 2 * p; ++j) out.put(1 + j, sum_theta[j], r.sums[1 + j]);
+      }
     }
   }
   if constexpr (move)
@@ -313,29 +376,21 @@ template <Number Real, class R>
   });
 }
 
-// The joint pass of a potential with M parameters, M up to P::fixed_parameters, in a kernel where M is a constant.
-template <Number Real, std::size_t D, std::size_t M, class P>
-void joint_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
-  if constexpr (D > 0 && requires { requires M <= P::fixed_parameters; }) {
-    if (v.parameters() == M && r.value_share == 0) return pass<Real, D, M, Wanted::step_and_sums, false>(v, x, r);
-    return joint_pass<Real, D, M + 1>(v, x, r);
-  } else {
-    return pass<Real, D, 0, Wanted::step_and_sums, true>(v, x, r);
-  }
-}
-
 // Kernels over the number type Real, chosen by what a pass asks for.
 template <Number Real, std::size_t D, class P>
 void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
   using Pointer = Real*;
-  if constexpr (D == 0 && requires { v.template evaluate_in<2, 0>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
+  if constexpr (D == 0 && requires { v.template evaluate_in<2>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
   }
-  if (r.noise && r.sums) return joint_pass<Real, D, 2>(v, x, r);
-  if (r.noise) return pass<Real, D, 0, Wanted::step, false>(v, x, r);
-  if (r.sums) return pass<Real, D, 0, Wanted::sums, true>(v, x, r);
-  if (r.values) return pass<Real, D, 0, Wanted::values, false>(v, x, r);
-  if (r.gradient) return pass<Real, D, 0, Wanted::gradient, false>(v, x, r);
+  if (r.noise && r.sums) {
+    if (r.value_share == 0) return pass<Real, D, Wanted::step_and_sums, false>(v, x, r);
+    return pass<Real, D, Wanted::step_and_sums, true>(v, x, r);
+  }
+  if (r.noise) return pass<Real, D, Wanted::step, false>(v, x, r);
+  if (r.sums) return pass<Real, D, Wanted::sums, true>(v, x, r);
+  if (r.values) return pass<Real, D, Wanted::values, false>(v, x, r);
+  if (r.gradient) return pass<Real, D, Wanted::gradient, false>(v, x, r);
 }
 
 template <Number N, class P>

@@ -11,8 +11,9 @@
 //
 //     grad_x V = (2 / q) (x - sum_i r_i c_i)
 //
-// Evaluated as V = |x|^2 / q - logsumexp_i(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i - |c_i|^2 / q: linear forms instead of distances,
-// in powers of two, and finite however far x is from every well.
+// Near the origin it is evaluated as V = |x|^2 / q - log sum_i exp(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i - |c_i|^2 / q: linear forms
+// instead of distances, in powers of two, with no maximum to subtract. Linear forms lose digits where |x|^2 / q is large; there, beyond a radius
+// that update_radius() chooses, it is V = -logsumexp_i(log w_i - |x - c_i|^2 / q), twice as slow, right for wells anywhere.
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"
@@ -39,15 +40,16 @@ class EqualWells {
   // log w_i = log_weight(i).
   template <class F>
   void set_log_weights(F&& log_weight) {
-    offset_.fill(size_, [&](std::size_t i) { return (log_weight(i) - squares_[i] / q_) * unit; });
+    log_weight_.fill(size_, [&](std::size_t i) { return log_weight(i) * unit; });
+    offset_.fill(size_, [&](std::size_t i) { return log_weight_.exact()[i] - squares_[i] / q_ * unit; });
     update_radius();
   }
 
-  // Returns V; writes dV/dx and slope(i, r_i) for each responsibility, each unless null. D is the dimension and N the number of wells, 0
+  // Returns V; writes dV/dx and, for each well, its term e_i of the sum, each unless null; e_i s is its responsibility. D is the dimension, 0
   // where it is not a constant.
-  template <std::size_t D, std::size_t N, class Real, class Slope>
-  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta, Slope&& slope_of) const {
-    const std::size_t d = D ? D : dimension_, n = N ? N : size_;
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* terms, Real& s) const {
+    const std::size_t d = D ? D : dimension_, n = size_;
     const auto* slope = slope_.of<Real>();
     const auto* offset = offset_.of<Real>();
     const auto* scale = scale_.of<Real>();
@@ -57,6 +59,13 @@ class EqualWells {
       for (std::size_t j = 0; j < d; ++j) sum = fma(x[j], Real(slope[i * d + j]), sum);
       return sum;
     };
+    // log w_i - |x - c_i|^2 / q, in the same units.
+    const auto parabola = [&](std::size_t i) __attribute__((always_inline)) {
+      const auto* c = centre_.of<Real>() + i * d;
+      Real square = Real(0);
+      for (std::size_t j = 0; j < d; ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
+      return fma(square, Real(scale[4]), Real(log_weight_.of<Real>()[i]));
+    };
 
     Real total = Real(0), top = Real(0);
     Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
@@ -65,37 +74,37 @@ class EqualWells {
       for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
     const auto add = [&](std::size_t i, const Real& e) __attribute__((always_inline)) {
       total += e;
-      if (grad_theta) grad_theta[i] = e;
+      if (terms) terms[i] = e;
       if (grad_x)
         for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
     };
 
-    // Near the wells no term of the sum overflows or vanishes, and nothing needs to be subtracted. Only for samples further out the largest
-    // is; a sample never depends on its neighbours.
+    // Each sample goes its own way, whatever its neighbours do.
     Real reach = abs(x[0]);
     for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
     const auto far = reach > Real(scale[2]);
-    if (any(far)) [[unlikely]] {
-      top = line(0);
-      for (std::size_t i = 1; i < n; ++i) top = max(top, line(i));
-      top = select(far, top, Real(0));
-      for (std::size_t i = 0; i < n; ++i) add(i, exp2_fixed(max(line(i) - top, Real(exp2_lowest<Real>))));
+    const bool some_far = any(far);
+    if (some_far) [[unlikely]] {
+      top = parabola(0);
+      for (std::size_t i = 1; i < n; ++i) top = max(top, parabola(i));
+      for (std::size_t i = 0; i < n; ++i)
+        add(i, exp2_fixed(select(far, max(parabola(i) - top, Real(exp2_lowest<Real>)), line(i))));
     } else {
 #pragma GCC unroll 8
       for (std::size_t i = 0; i < n; ++i) add(i, exp2_fixed(line(i)));
     }
 
-    const Real inverse = Real(1) / total;
+    s = Real(1) / total;
     if (grad_x) {
-      const Real inverse_slope = inverse * scale[3];
+      const Real inverse_slope = s * scale[3];
       for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
     }
-    if (grad_theta)
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < n; ++i) grad_theta[i] = slope_of(i, grad_theta[i] * inverse);
     Real square = Real(0);
     for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
-    return fma(Real(scale[1]), square, -fma(top, Real(scale[3]), log(total)));
+    const Real log_total = log(total);
+    const Real near_value = fma(Real(scale[1]), square, -log_total);
+    if (!some_far) return near_value;
+    return select(far, -fma(top, Real(scale[3]), log_total), near_value);
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -112,15 +121,16 @@ class EqualWells {
   double q_;
   std::vector<std::vector<double>> centres_;
   std::vector<double> squares_;  // |c_i|^2
-  Constants slope_;    // a_i, n x d, in the units of exp2_fixed()
-  Constants offset_;   // b_i, likewise
-  Constants scale_;    // 2/q, 1/q, the radius, and what turns those units into logarithms
+  Constants centre_;      // c_i, n x d
+  Constants slope_;       // a_i, n x d, in the units of exp2_fixed()
+  Constants log_weight_;  // log w_i, likewise
+  Constants offset_;      // b_i, likewise
+  Constants scale_;       // 2/q, 1/q, the radius, what turns those units into logarithms, and -1/q in those units
 };
 
 class SoftmaxWells {
  public:
   static constexpr bool any_number = true;
-  static constexpr std::size_t fixed_parameters = 8;  // up to so many wells in the plane have kernels of their own
 
   SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
 
@@ -130,14 +140,23 @@ class SoftmaxWells {
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    return evaluate_in<0, 0>(x, grad_x, grad_theta);
+    return evaluate_in<0>(x, grad_x, grad_theta);
   }
-  template <std::size_t D, std::size_t N, class Real>
+  template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const auto* weight = weight_.of<Real>();
-    return wells_.evaluate<D, N>(x, grad_x, grad_theta,
-                                 [&](std::size_t i, const Real& r) __attribute__((always_inline)) { return weight[i] - r; });
+    Real s;
+    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta, s);
+    if (grad_theta)
+      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
+    return value;
   }
+  // dV/dtheta_i = w_i - s e_i: the terms e_i and s alone; the rest is done to their sums.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_terms(const Real* x, Real* grad_x, Real* terms, Real& s) const {
+    return wells_.evaluate<D>(x, grad_x, terms, s);
+  }
+  double shift(std::size_t i) const { return weight_.exact()[i]; }
+  double factor(std::size_t /*i*/) const { return -1; }
 
   std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
   GaussianMixture law(std::span<const double> theta) const;
@@ -160,14 +179,23 @@ class LogisticWells {
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    return evaluate_in<0, 0>(x, grad_x, grad_theta);
+    return evaluate_in<0>(x, grad_x, grad_theta);
   }
-  template <std::size_t D, std::size_t N, class Real>
+  template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const auto* log_slope = log_slope_.of<Real>();
-    return wells_.evaluate<D, N>(x, grad_x, grad_theta,
-                                 [&](std::size_t i, const Real& r) __attribute__((always_inline)) { return -(log_slope[i] * r); });
+    Real s;
+    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta, s);
+    if (grad_theta)
+      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(log_slope_.of<Real>()[i] * (grad_theta[i] * s));
+    return value;
   }
+  // dV/dtheta_i = -(w_i' / w_i) s e_i: the terms e_i and s alone; the rest is done to their sums.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate_terms(const Real* x, Real* grad_x, Real* terms, Real& s) const {
+    return wells_.evaluate<D>(x, grad_x, terms, s);
+  }
+  double shift(std::size_t /*i*/) const { return 0; }
+  double factor(std::size_t i) const { return -log_slope_.exact()[i]; }
 
   std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
   GaussianMixture law(std::span<const double> theta) const;

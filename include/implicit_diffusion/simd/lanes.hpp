@@ -286,21 +286,25 @@ struct WordLanes {
   IMPLICIT_DIFFUSION_INLINE explicit WordLanes(std::uint32_t a) {
     for (NativeWide& p : part) p = std::uint64_t{a} - NativeWide{};
   }
-  // base, base + 1, ..., base + 15.
-  static IMPLICIT_DIFFUSION_INLINE WordLanes counting_from(std::uint32_t base) {
+  // 0, 1, ..., 15. Made element by element: not for the inside of a loop.
+  static IMPLICIT_DIFFUSION_INLINE WordLanes index() {
     WordLanes a;
     for (std::size_t k = 0; k < native_parts; ++k)
       for (std::size_t l = 0; l < native_lanes / 2; ++l) {
         a.part[k][l] = 2 * (k * native_lanes / 2 + l);
         a.part[native_parts + k][l] = 2 * (k * native_lanes / 2 + l) + 1;
       }
-    for (NativeWide& p : a.part) p = p + std::uint64_t{base};
     return a;
   }
   IMPLICIT_DIFFUSION_INLINE explicit operator IntegerLanes() const {
     IntegerLanes a;
     IMPLICIT_DIFFUSION_PARTS a.part[k] =
         reinterpret_cast<NativeInteger>((part[k] & std::uint64_t{0xffffffff}) | (part[native_parts + k] << 32));
+    return a;
+  }
+  // Sums that do not exceed a word.
+  friend IMPLICIT_DIFFUSION_INLINE WordLanes operator+(WordLanes a, WordLanes b) {
+    _Pragma("GCC unroll 8") for (std::size_t k = 0; k < 2 * native_parts; ++k) a.part[k] += b.part[k];
     return a;
   }
   friend IMPLICIT_DIFFUSION_INLINE WordLanes operator^(WordLanes a, WordLanes b) {
