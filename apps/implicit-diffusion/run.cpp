@@ -110,7 +110,8 @@ std::string describe(const Divergence& d, const Configuration& c, std::span<cons
   if (stable && c.step_size >= *stable)
     text += fmt::format("; step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
   else if (d.where != Divergence::Where::sample)
-    text += fmt::format("; a step_size smaller than {} or a learning_rate smaller than {} may help", c.step_size, c.learning_rate);
+    text += fmt::format("; a step_size smaller than {} or a learning_rate smaller than {} may help", c.step_size,
+                        c.learning_rate);
   return text;
 }
 

@@ -26,9 +26,12 @@ extern const KernelSet lane_kernels;
 
 std::string_view to_string(Level level) {
   switch (level) {
-    case Level::baseline: return "baseline";
-    case Level::v3: return "v3";
-    case Level::v4: return "v4";
+    case Level::baseline:
+      return "baseline";
+    case Level::v3:
+      return "v3";
+    case Level::v4:
+      return "v4";
   }
   return "";
 }
@@ -51,15 +54,19 @@ Level active_level() { return chosen(); }
 
 void use_level(Level level) {
   if (level > machine_level())
-    throw Error(ErrorKind::usage, "--isa", fmt::format("this machine has no {}, its best is {}", to_string(level), to_string(machine_level())));
+    throw Error(ErrorKind::usage, "--isa",
+                fmt::format("this machine has no {}, its best is {}", to_string(level), to_string(machine_level())));
   chosen() = level;
 }
 
 const KernelSet& kernels_of(Level level) {
   switch (level) {
-    case Level::v4: return kernel::v4::lane_kernels;
-    case Level::v3: return kernel::v3::lane_kernels;
-    case Level::baseline: break;
+    case Level::v4:
+      return kernel::v4::lane_kernels;
+    case Level::v3:
+      return kernel::v3::lane_kernels;
+    case Level::baseline:
+      break;
   }
   return kernel::baseline::lane_kernels;
 }
@@ -86,15 +93,15 @@ void* kernel_scratch(std::size_t bytes) {
 }
 
 // The overloads by which built-in parts find their kernels.
-#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                                   \
-  template <>                                                                        \
-  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) {       \
-    return active_kernels().member;                                                  \
-  }
-#define IMPLICIT_DIFFUSION_REWARD(Type, member)                                \
+#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                             \
   template <>                                                                  \
-  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) {       \
+  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) { \
     return active_kernels().member;                                            \
+  }
+#define IMPLICIT_DIFFUSION_REWARD(Type, member)                          \
+  template <>                                                            \
+  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) { \
+    return active_kernels().member;                                      \
   }
 IMPLICIT_DIFFUSION_POTENTIAL(Quadratic, quadratic)
 IMPLICIT_DIFFUSION_POTENTIAL(SoftmaxWells, softmax_wells)

@@ -18,7 +18,8 @@ using Word = std::conditional_t<width<Real> == noise_lanes, WordLanes, std::uint
 
 // Philox blocks first_block to last_block - 1: 4 vectors of 16 words each, as bits.
 template <class Real>
-[[gnu::always_inline]] inline void fill_bits(const NoiseKey& at, std::size_t first_block, std::size_t last_block, float* out) {
+[[gnu::always_inline]] inline void fill_bits(const NoiseKey& at, std::size_t first_block, std::size_t last_block,
+                                             float* out) {
   const PhiloxRounds<Word<Real>> keys(at.key);
   [[maybe_unused]] const WordLanes index = WordLanes::index();
   const Word<Real> c1(at.counter[0]), c2(at.counter[1]), c3(at.counter[2]);
@@ -26,7 +27,8 @@ template <class Real>
     const auto base = static_cast<std::uint32_t>(block * noise_lanes);
     if constexpr (width<Real> == noise_lanes) {
       const auto words = philox<WordLanes>({index + WordLanes(base), c1, c2, c3}, keys);
-      for (std::size_t word = 0; word < 4; ++word) store(as_real(static_cast<IntegerLanes>(words[word])), out + word * noise_lanes);
+      for (std::size_t word = 0; word < 4; ++word)
+        store(as_real(static_cast<IntegerLanes>(words[word])), out + word * noise_lanes);
     } else {
       for (std::uint32_t lane = 0; lane < noise_lanes; ++lane) {
         const auto words = philox<std::uint32_t>({base + lane, c1, c2, c3}, keys);
@@ -42,14 +44,16 @@ template <class Real>
 [[gnu::always_inline]] inline void bits_to_normals(std::size_t pairs, float* out) {
   for (std::size_t pair = 0; pair < pairs; ++pair, out += 2 * noise_lanes)
     for (std::size_t lane = 0; lane < noise_lanes; lane += width<Real>) {
-      const NormalPair<Real> z = box_muller<Real>(as_integer(load<Real>(out + lane)), as_integer(load<Real>(out + noise_lanes + lane)));
+      const NormalPair<Real> z =
+          box_muller<Real>(as_integer(load<Real>(out + lane)), as_integer(load<Real>(out + noise_lanes + lane)));
       store(z.first, out + lane);
       store(z.second, out + noise_lanes + lane);
     }
 }
 
 template <class Real>
-[[gnu::flatten]] void normals(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out) {
+[[gnu::flatten]] void normals(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups,
+                              float* out) {
   // Vectors first to last - 1 are asked for; whole blocks of 4 among them are made in place, parts of one at either end apart.
   const std::size_t first = first_group * dimension, last = (first_group + groups) * dimension;
   const std::size_t whole_first = (first + 3) / 4, whole_last = last / 4;
@@ -74,13 +78,15 @@ template <class Real>
 }
 
 template <class Real>
-[[gnu::flatten]] void bits(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out) {
+[[gnu::flatten]] void bits(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups,
+                           float* out) {
   fill_bits<Real>(at, first_group * dimension / 4, ((first_group + groups) * dimension + 3) / 4, out);
 }
 
 // The component is the number of bounds that a uniform number is not below; means and factors follow it bound by bound, without a branch.
 template <class Real>
-[[gnu::flatten]] void mixture_samples(const MixtureTable& m, const Block<float>& samples, const float* normals, const float* words) {
+[[gnu::flatten]] void mixture_samples(const MixtureTable& m, const Block<float>& samples, const float* normals,
+                                      const float* words) {
   const Block<float> x = samples;
   const std::size_t d = m.dimension, numbers = m.numbers_per_component();
   const auto* bound = m.bounds.of<Real>();
@@ -97,7 +103,8 @@ template <class Real>
     // x_a = mean_a + sum_b L_ab z_b, b <= a.
     for (std::size_t a = 0, k = d; a < d; ++a) {
       Real sum = chosen[a];
-      for (std::size_t b = 0; b <= a; ++b, ++k) sum = fma(chosen[k], load<Real>(normals + (group * d + b) * noise_lanes + lane), sum);
+      for (std::size_t b = 0; b <= a; ++b, ++k)
+        sum = fma(chosen[k], load<Real>(normals + (group * d + b) * noise_lanes + lane), sum);
       store(sum, x.data + a * x.stride + i);
     }
   }
@@ -110,10 +117,14 @@ template <class Real>
 
 template <class N>
 constexpr KernelSet make_set() {
-  return {make_potential_kernels<N, Quadratic>(),    make_potential_kernels<N, SoftmaxWells>(),
-          make_potential_kernels<N, LogisticWells>(), make_potential_kernels<N, Mixture>(),
-          make_reward_kernels<N, HardReward>(),       make_reward_kernels<N, SmoothReward>(),
-          make_reward_kernels<N, BumpReward>(),       make_reward_kernels<N, QuadraticReward>(),
+  return {make_potential_kernels<N, Quadratic>(),
+          make_potential_kernels<N, SoftmaxWells>(),
+          make_potential_kernels<N, LogisticWells>(),
+          make_potential_kernels<N, Mixture>(),
+          make_reward_kernels<N, HardReward>(),
+          make_reward_kernels<N, SmoothReward>(),
+          make_reward_kernels<N, BumpReward>(),
+          make_reward_kernels<N, QuadraticReward>(),
           &normals<N>,
           &bits<N>,
           &mixture_samples<N>,

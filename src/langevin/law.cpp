@@ -90,7 +90,8 @@ void MixtureSampler::draw(Population<Real>& x, std::int64_t round) const {
   alignas(64) float words[block_size];
   for (std::size_t b = 0; b < target.blocks(); ++b) {
     const Block<float> block = target.block(b);
-    const std::size_t first = block.first / lanes_per_group, groups = (block.size + lanes_per_group - 1) / lanes_per_group;
+    const std::size_t first = block.first / lanes_per_group,
+                      groups = (block.size + lanes_per_group - 1) / lanes_per_group;
     active_kernels().normals(normal_key, d, first, groups, z.data());
     active_kernels().bits(component_key, 1, first, groups, words);
     active_kernels().mixture_samples(table_, block, z.data(), words);
@@ -102,10 +103,12 @@ void MixtureSampler::draw(Population<Real>& x, std::int64_t round) const {
 template void MixtureSampler::draw(Population<float>&, std::int64_t) const;
 template void MixtureSampler::draw(Population<double>&, std::int64_t) const;
 
-MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes) : dimension_(reference.dimension()) {
+MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes)
+    : dimension_(reference.dimension()) {
   const std::size_t d = dimension_;
   if (d > largest_dimension)
-    throw Error(ErrorKind::usage, "dimension", fmt::format("{}: the divergence is computed up to {}", d, largest_dimension));
+    throw Error(ErrorKind::usage, "dimension",
+                fmt::format("{}: the divergence is computed up to {}", d, largest_dimension));
   const Quadrature q = gauss_hermite(nodes);
   const MixtureLogDensity log_density(reference);
   std::size_t points = 1;

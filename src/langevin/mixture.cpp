@@ -17,11 +17,13 @@ Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions o
     : n_(components), d_(dimension), options_(options) {
   if (n_ == 0) throw Error(ErrorKind::usage, "potential.components", "0 components");
   if (d_ == 0 || d_ > largest_dimension)
-    throw Error(ErrorKind::usage, "potential.dimension", fmt::format("{} is not between 1 and {}", d_, largest_dimension));
+    throw Error(ErrorKind::usage, "potential.dimension",
+                fmt::format("{} is not between 1 and {}", d_, largest_dimension));
   require_positive("potential.kappa", options.kappa);
 }
 
-bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vector<double>& factor, std::size_t& pivot) const {
+bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vector<double>& factor,
+                        std::size_t& pivot) const {
   const double* c = theta.data() + covariance_at(i);
   factor.assign(d_ * d_, 0.0);
   if (options_.covariance == CovarianceForm::direct) {
@@ -59,8 +61,8 @@ std::optional<std::size_t> Mixture::find_inadmissible(std::span<const double> th
 
 void Mixture::prepare(std::span<const double> theta) {
   const std::vector<double> weight = softmax(theta.first(n_));
-  std::vector<double> offset(n_), mean(theta.begin() + static_cast<std::ptrdiff_t>(n_),
-                                       theta.begin() + static_cast<std::ptrdiff_t>(n_ * (1 + d_)));
+  std::vector<double> offset(n_),
+      mean(theta.begin() + static_cast<std::ptrdiff_t>(n_), theta.begin() + static_cast<std::ptrdiff_t>(n_ * (1 + d_)));
   std::vector<double> precisions(n_ * d_ * d_), factors(n_ * d_ * d_), factor, inverse(d_ * d_);
   for (std::size_t i = 0; i < n_; ++i) {
     offset[i] = log(weight[i]) - 0.5 * static_cast<double>(d_) * log(2 * std::numbers::pi);
@@ -83,7 +85,8 @@ void Mixture::prepare(std::span<const double> theta) {
 std::optional<double> Mixture::largest_stable_step() const {
   double steepest = 0;
   for (std::size_t i = 0; i < n_; ++i)
-    steepest = std::max(steepest, 2 * options_.kappa * detail::largest_eigenvalue(precision_.exact().data() + i * d_ * d_, d_));
+    steepest = std::max(steepest,
+                        2 * options_.kappa * detail::largest_eigenvalue(precision_.exact().data() + i * d_ * d_, d_));
   return 2.0 / steepest;
 }
 
@@ -110,7 +113,8 @@ std::vector<double> Mixture::parameters_of(std::span<const double> logits, std::
   std::vector<double> factor(d_ * d_);
   for (std::size_t i = 0; i < n_; ++i) {
     theta[i] = logits[i];
-    std::copy(components[i].mean.begin(), components[i].mean.end(), theta.begin() + static_cast<std::ptrdiff_t>(mean_at(i)));
+    std::copy(components[i].mean.begin(), components[i].mean.end(),
+              theta.begin() + static_cast<std::ptrdiff_t>(mean_at(i)));
     const std::vector<double>& s = components[i].covariance;
     if (detail::cholesky(s.data(), d_, factor.data()))
       throw Error(ErrorKind::usage, fmt::format("covariance {}", i + 1), "not positive definite");

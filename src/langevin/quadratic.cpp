@@ -15,8 +15,9 @@ std::vector<double> flatten(const std::vector<std::vector<double>>& rows) {
   std::vector<double> flat;
   for (const auto& row : rows) {
     if (row.size() != rows.size())
-      throw Error(ErrorKind::usage, key,
-                  fmt::format("a row of {} numbers in a matrix of {} rows: it must be square", row.size(), rows.size()));
+      throw Error(
+          ErrorKind::usage, key,
+          fmt::format("a row of {} numbers in a matrix of {} rows: it must be square", row.size(), rows.size()));
     flat.insert(flat.end(), row.begin(), row.end());
   }
   return flat;
@@ -30,11 +31,13 @@ Quadratic::Quadratic(std::vector<std::vector<double>> precision)
   for (std::size_t i = 0; i < dimension_; ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (precision[i][j] != precision[j][i])
-        throw Error(ErrorKind::usage, key, fmt::format("not symmetric: entries {} and {} at ({}, {})", precision[i][j],
-                                                       precision[j][i], i + 1, j + 1));
+        throw Error(ErrorKind::usage, key,
+                    fmt::format("not symmetric: entries {} and {} at ({}, {})", precision[i][j], precision[j][i], i + 1,
+                                j + 1));
   std::vector<double> factor(dimension_ * dimension_);
   if (const auto row = detail::cholesky(precision_.exact().data(), dimension_, factor.data()))
-    throw Error(ErrorKind::usage, key, fmt::format("not positive definite: its leading {0} x {0} minor is not positive", *row + 1));
+    throw Error(ErrorKind::usage, key,
+                fmt::format("not positive definite: its leading {0} x {0} minor is not positive", *row + 1));
 }
 
 std::optional<double> Quadratic::largest_stable_step() const {

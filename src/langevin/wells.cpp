@@ -35,7 +35,10 @@ std::vector<double> softmax(std::span<const double> t) {
 }
 
 EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
-    : dimension_(centres.empty() ? 0 : centres.front().size()), size_(centres.size()), q_(q), centres_(std::move(centres)) {
+    : dimension_(centres.empty() ? 0 : centres.front().size()),
+      size_(centres.size()),
+      q_(q),
+      centres_(std::move(centres)) {
   if (size_ == 0 || dimension_ == 0) throw Error(ErrorKind::usage, "potential.centres", "no centre is given");
   for (const auto& c : centres_)
     if (c.size() != dimension_)
@@ -43,7 +46,8 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
                   fmt::format("centres of {} and of {} coordinates", dimension_, c.size()));
   require_positive("potential.width", q);
   centre_.fill(size_ * dimension_, [&](std::size_t k) { return centres_[k / dimension_][k % dimension_]; });
-  slope_.fill(size_ * dimension_, [&](std::size_t k) { return 2.0 / q * centres_[k / dimension_][k % dimension_] * unit; });
+  slope_.fill(size_ * dimension_,
+              [&](std::size_t k) { return 2.0 / q * centres_[k / dimension_][k % dimension_] * unit; });
   for (const auto& c : centres_) {
     squares_.push_back(0);
     for (const double v : c) squares_.back() += v * v;

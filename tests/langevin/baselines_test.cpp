@@ -91,7 +91,8 @@ TEST(Unrolled, EqualsFiniteDifferencesWithTheSameNoise) {
                                 {"direct", direct.mixture, direct.target},
                                 {"cholesky", cholesky.mixture, cholesky.target}};
   for (const Case& c : cases)
-    for (const std::size_t n : {40, 300}) {  // fewer might all sit inside wells, where there is no gradient to get wrong
+    for (const std::size_t n :
+         {40, 300}) {  // fewer might all sit inside wells, where there is no gradient to get wrong
       const Moment at{.round = 3};
       const LangevinOptions options{.step_size = {.scale = 0.2, .exponent = 0.5}, .noise = Noise{71}};
       Population<double> x(n, 2), moved;

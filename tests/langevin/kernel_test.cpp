@@ -30,9 +30,12 @@ namespace {
 
 const KernelSet& plain_of(Level level) {
   switch (level) {
-    case Level::v4: return kernel::v4::plain_kernels;
-    case Level::v3: return kernel::v3::plain_kernels;
-    case Level::baseline: break;
+    case Level::v4:
+      return kernel::v4::plain_kernels;
+    case Level::v3:
+      return kernel::v3::plain_kernels;
+    case Level::baseline:
+      break;
   }
   return kernel::baseline::plain_kernels;
 }
@@ -68,7 +71,11 @@ template <class P>
 Results results(const PotentialKernels<float, P>& kernels, const KernelSet& set, const P& v, std::size_t n) {
   const std::size_t d = v.dimension(), p = v.parameters();
   Population<float> x = samples(n, d);
-  Results r{std::vector<float>(n), std::vector<float>(d * block_size), {}, std::vector<double>(1 + 2 * p), std::vector<double>(p)};
+  Results r{std::vector<float>(n),
+            std::vector<float>(d * block_size),
+            {},
+            std::vector<double>(1 + 2 * p),
+            std::vector<double>(p)};
   std::vector<float> signal(block_size), direction(d * block_size, 0.3f), noise(d * block_size);
   for (std::size_t i = 0; i < block_size; ++i) signal[i] = static_cast<float>(std::cos(static_cast<double>(i)));
   set.normals(Noise{3}.at(Stream::sampling, {}), d, 0, groups_per_block, noise.data());
@@ -77,10 +84,16 @@ Results results(const PotentialKernels<float, P>& kernels, const KernelSet& set,
   kernels.pass(v, block, {.values = r.values.data()});
   kernels.pass(v, block, {.gradient = r.gradient.data()});
   for (std::size_t j = 0; j < d; ++j)  // beyond the samples there is nothing to compare
-    std::fill(r.gradient.begin() + static_cast<std::ptrdiff_t>(j * block_size + n), r.gradient.begin() + static_cast<std::ptrdiff_t>((j + 1) * block_size), 0.0f);
+    std::fill(r.gradient.begin() + static_cast<std::ptrdiff_t>(j * block_size + n),
+              r.gradient.begin() + static_cast<std::ptrdiff_t>((j + 1) * block_size), 0.0f);
   kernels.mixed(v, block, direction.data(), r.mixed.data());
   kernels.pass(v, block,
-               {.noise = noise.data(), .step = 0.2f, .scale = 0.6f, .nonfinite = &r.nonfinite, .sums = r.sums.data(), .signal = signal.data(),
+               {.noise = noise.data(),
+                .step = 0.2f,
+                .scale = 0.6f,
+                .nonfinite = &r.nonfinite,
+                .sums = r.sums.data(),
+                .signal = signal.data(),
                 .value_share = 0.5f});
   for (std::size_t j = 0; j < d; ++j)
     for (const float v_j : x.coordinate(j)) r.moved.push_back(v_j);
@@ -209,7 +222,8 @@ TEST(Kernels, NoticeASampleThatIsNotFinite) {
       x(77, 1) = bad;
       std::vector<float> noise(2 * block_size, 0.1f);
       bool nonfinite = false;
-      kernels_of(level).softmax_wells.pass(wells, x.block(0), {.noise = noise.data(), .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite});
+      kernels_of(level).softmax_wells.pass(
+          wells, x.block(0), {.noise = noise.data(), .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite});
       EXPECT_TRUE(nonfinite) << to_string(level) << ", " << bad;
       for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(std::isfinite(x(i, 0)) && std::isfinite(x(i, 1)), i != 77);
     }

@@ -1,6 +1,6 @@
 // Potentials against the values of the corrected mathematics, against finite differences, and far from every well.
-#include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/potential.hpp"
+#include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
 #include "problems/hexagon.hpp"
@@ -63,8 +63,8 @@ TEST(SoftmaxWells, HasTheKnownValues) {
   const Evaluation e = evaluate(SoftmaxWells(hexagon(), 2.0), {1, 2}, start);
   EXPECT_NEAR(e.value, 4.263386269279, 1e-11);
   expect_near(e.grad_x, {-.763610088361, -1.363244160654}, 1e-11);
-  expect_near(e.grad_theta,
-              {.243413829124, -.836427747967, .198875188567, .060806328924, .272524754699, .060807646652}, 1e-11);
+  expect_near(e.grad_theta, {.243413829124, -.836427747967, .198875188567, .060806328924, .272524754699, .060807646652},
+              1e-11);
 
   const Evaluation narrow = evaluate(SoftmaxWells(hexagon(), 1.0), {1, 2}, start);
   EXPECT_NEAR(narrow.value, 5.941882289146, 1e-11);
@@ -135,7 +135,8 @@ TEST(Mixture, HasTheKnownValuesWithCholeskyFactors) {
               {-.143841036226, -.57735026919, .077075339914, -.143841036226, .57735026919, -.043505688495}, 1e-11);
   const Evaluation e = evaluate(mixture, {-1, -1.5}, theta);
   EXPECT_NEAR(e.value, 8.079614421001, 1e-11);
-  expect_near({e.grad_theta.begin() + 6, e.grad_theta.begin() + 9}, {-11.85651344664, -1.484536170377, .7856725777897}, 1e-10);
+  expect_near({e.grad_theta.begin() + 6, e.grad_theta.begin() + 9}, {-11.85651344664, -1.484536170377, .7856725777897},
+              1e-10);
 }
 
 TEST(Mixture, NoticesACovarianceThatIsNotPositiveDefinite) {

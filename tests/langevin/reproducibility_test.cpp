@@ -60,7 +60,8 @@ auto run(Workers* workers, std::uint64_t seed = 81, Passes passes = Passes::toge
 // The joint pass is the two passes: the same bits.
 TEST(SameBits, InOnePassAndInTwo) {
   for (const std::size_t size : {2, 17, 1000, 20'000}) {
-    const auto one = run<float>(nullptr, 81, Passes::together, size), two = run<float>(nullptr, 81, Passes::apart, size);
+    const auto one = run<float>(nullptr, 81, Passes::together, size),
+               two = run<float>(nullptr, 81, Passes::apart, size);
     EXPECT_EQ(one.theta, two.theta) << size;
     EXPECT_EQ(one.population, two.population) << size;
   }

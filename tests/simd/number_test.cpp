@@ -112,8 +112,9 @@ TEST(Number, AnotherNumberTypeJoinsByOverloads) {
   }
   const NoiseKey at = Noise{3}.at(Stream::sampling, {5, 7});
   for (std::uint32_t block = 0; block < 1000; ++block) {
-    const auto words = philox<two::Word>({two::Word{block, block + 16}, two::Word(at.counter[0]), two::Word(at.counter[1]),
-                                          two::Word(at.counter[2])}, at.key);
+    const auto words = philox<two::Word>(
+        {two::Word{block, block + 16}, two::Word(at.counter[0]), two::Word(at.counter[1]), two::Word(at.counter[2])},
+        at.key);
     const auto a = philox<std::uint32_t>({block, at.counter[0], at.counter[1], at.counter[2]}, at.key);
     const auto b = philox<std::uint32_t>({block + 16, at.counter[0], at.counter[1], at.counter[2]}, at.key);
     const auto one = [](std::uint32_t x, std::uint32_t y) {

@@ -37,7 +37,8 @@ class Unrolled {
   }
 
   // After advance(), at the same theta: in a single loop this is the authors' order. Throws an Error where no step came before.
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
+                std::span<double> gradient) {
     if (before_.size() != x.size())
       throw Error(ErrorKind::usage, "method", "unrolled has no step to differentiate yet: it needs the authors' order");
     potential_.prepare(theta);

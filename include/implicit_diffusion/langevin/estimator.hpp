@@ -38,11 +38,10 @@ struct Term {
 template <class Real>
 class RewardTerm final : public Term<Real> {
  public:
-  explicit RewardTerm(Reward<Real> reward, double lambda = 1.0) : reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
+  explicit RewardTerm(Reward<Real> reward, double lambda = 1.0)
+      : reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
 
-  void add_signal(Block<const Real> x, Real* f) const override {
-    reward_.add(x, lambda_, f);
-  }
+  void add_signal(Block<const Real> x, Real* f) const override { reward_.add(x, lambda_, f); }
 
  private:
   Reward<Real> reward_;
@@ -166,15 +165,17 @@ class GradientEstimator {
     terms_.push_back(std::make_unique<RewardTerm<Real>>(std::move(reward), lambda));
   }
 
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
+                std::span<double> gradient) {
     potential_.prepare(theta);
-    estimate_with(potential_, x, step, gradient, [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
+    estimate_with(potential_, x, step, gradient,
+                  [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
   }
 
   // The same for a potential that is prepared already, with each block's pass made by pass(b, request): what a sampler fuses its step with.
   template <class MakePass>
-  void estimate_with(const Potential<Real>& potential, const Population<Real>& x, std::int64_t step, std::span<double> gradient,
-                     MakePass&& make_pass) {
+  void estimate_with(const Potential<Real>& potential, const Population<Real>& x, std::int64_t step,
+                     std::span<double> gradient, MakePass&& make_pass) {
     const std::size_t p = gradient.size();
     const auto n = static_cast<double>(x.size());
     const Real pilot = mean_signal(potential, x.block(0));
@@ -184,7 +185,9 @@ class GradientEstimator {
       const Block<const Real> block = x.block(b);
       std::fill_n(f.data(), block.size, -pilot);
       for (const auto& term : terms_) term->add_signal(block, f.data());
-      make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p), .signal = f.data(), .value_share = static_cast<Real>(value_share_)});
+      make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p),
+                              .signal = f.data(),
+                              .value_share = static_cast<Real>(value_share_)});
     });
     total(x.blocks(), p);
 
@@ -196,7 +199,8 @@ class GradientEstimator {
       gradient[j] = (sums_[1 + p + j] - sums_[0] * mean) / normaliser - beta * mean;
     }
     for (const auto& term : terms_)
-      if (const Population<Real>* references = term->references(step)) add_references(potential, *references, term->reference_weight(), gradient);
+      if (const Population<Real>* references = term->references(step))
+        add_references(potential, *references, term->reference_weight(), gradient);
   }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
@@ -219,10 +223,12 @@ class GradientEstimator {
     return static_cast<Real>(sum / static_cast<double>(block.size));
   }
 
-  void add_references(const Potential<Real>& potential, const Population<Real>& y, double beta, std::span<double> gradient) {
+  void add_references(const Potential<Real>& potential, const Population<Real>& y, double beta,
+                      std::span<double> gradient) {
     const std::size_t p = gradient.size();
     sums_.assign(y.blocks() * (1 + 2 * p), 0.0);
-    for_each_block(options_.workers, y, [&](std::size_t b) { potential.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
+    for_each_block(options_.workers, y,
+                   [&](std::size_t b) { potential.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
     total(y.blocks(), p);
     for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums_[1 + j] / static_cast<double>(y.size());
   }
@@ -245,12 +251,13 @@ class GradientEstimator {
 template <class Real>
 class LangevinEngine {
  public:
-  LangevinEngine(const Potential<Real>& potential, typename GradientEstimator<Real>::Terms terms, LangevinOptions options,
-                 Normaliser normaliser = Normaliser::n_minus_1)
+  LangevinEngine(const Potential<Real>& potential, typename GradientEstimator<Real>::Terms terms,
+                 LangevinOptions options, Normaliser normaliser = Normaliser::n_minus_1)
       : sampler_(potential, options), estimator_(potential, std::move(terms), {normaliser, options.workers}) {}
 
   void advance(Population<Real>& x, std::span<const double> theta, Moment at) { sampler_.advance(x, theta, at); }
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step, std::span<double> gradient) {
+  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
+                std::span<double> gradient) {
     estimator_.estimate(x, theta, step, gradient);
   }
   void advance_and_estimate(Population<Real>& x, std::span<const double> theta, Moment at, std::span<double> gradient) {
@@ -260,7 +267,9 @@ class LangevinEngine {
   }
 
   bool all_finite() const { return sampler_.all_finite(); }
-  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const { return estimator_.find_inadmissible(theta); }
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return estimator_.find_inadmissible(theta);
+  }
 
  private:
   Langevin<Real> sampler_;

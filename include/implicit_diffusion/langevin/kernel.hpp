@@ -62,7 +62,7 @@ struct PotentialKernels {
 template <class Real, class R>
 struct RewardKernels {
   void (*add)(const R&, const Block<const Real>&, Real lambda, Real*);  // adds lambda R(x_i)
-  void (*gradient)(const R&, const Block<const Real>&, Real*);           // null where there is none
+  void (*gradient)(const R&, const Block<const Real>&, Real*);          // null where there is none
 };
 
 // Code of different levels has different names. (Not in the namespace of Lanes itself: there its functions would hide those of float.)
@@ -83,7 +83,8 @@ class LaneSums {
  public:
   // `memory` holds 16 Scalars for each sum, unused by lanes.
   LaneSums(Scalar<Real>* memory, std::size_t lane) : memory_(memory), lane_(lane) {}
-  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all, double factor = 1, double shift = 0) {
+  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all, double factor = 1,
+                                  double shift = 0) {
     if constexpr (width<Real> == lanes_per_group) {
       sum_of_all += factor * static_cast<double>(sum(value)) + shift;
     } else {
@@ -106,7 +107,8 @@ template <Number Real, bool last, class T>
   for (std::size_t j = 0; j < d; ++j) {
     const auto* column = x.data + j * x.stride + i;
     point[j] = load<Real>(column);
-    if constexpr (last) point[j] = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), point[j], Real(*column));
+    if constexpr (last)
+      point[j] = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), point[j], Real(*column));
   }
 }
 
@@ -127,7 +129,7 @@ template <Number Real, class Body>
 [[gnu::always_inline]] inline void for_each_group(std::size_t size, Body&& body) {
   std::size_t i = 0;
   for (; i + width<Real> <= size; i += width<Real>) body(i, std::false_type{});
-  if constexpr (width<Real> > 1)
+  if constexpr (width < Real >> 1)
     if (i < size) body(i, std::true_type{});
 }
 
@@ -160,7 +162,8 @@ inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_
 // Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
 template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
-[[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& samples, const Pass<Scalar<Real>>& request) {
+[[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& samples,
+                                          const Pass<Scalar<Real>>& request) {
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
@@ -193,7 +196,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
     for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
-    const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>) __attribute__((always_inline)) {
+    const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
+        __attribute__((always_inline)) {
       load_point<Real, last>(x, i, d, point);
       Real* theta = slope_theta + place * p;
       const Real* at = point;
@@ -249,7 +253,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         }
       if constexpr (sums) {
         // J sums at a time, in registers.
-        const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>) __attribute__((always_inline)) {
+        const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>)
+            __attribute__((always_inline)) {
           Real plain[J], with_signal[J];
           for (std::size_t m = 0; m < J; ++m) plain[m] = sum_theta[j + m], with_signal[m] = sum_signal_theta[j + m];
           for (std::size_t k = 0; k < place; ++k) {
@@ -294,7 +299,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
 
 // The mixed derivative: adds sum_i (d/dx grad_theta V)(x_i) . u_i, u by coordinate.
 template <Number Real, class P>
-[[gnu::flatten, gnu::noinline]] void mixed(const P& v, const Block<const Scalar<Real>>& x, const Scalar<Real>* u, double* sums) {
+[[gnu::flatten, gnu::noinline]] void mixed(const P& v, const Block<const Scalar<Real>>& x, const Scalar<Real>* u,
+                                           double* sums) {
   using S = Scalar<Real>;
   constexpr std::size_t w = width<Real>;
   const std::size_t d = x.dimension, p = v.parameters();
@@ -337,8 +343,8 @@ template <std::size_t D, class R, class Real>
 
 // f_i + lambda R(x_i), in place.
 template <Number Real, std::size_t D, class R>
-[[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples, Scalar<Real> lambda,
-                                                 Scalar<Real>* f) {
+[[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples,
+                                                 Scalar<Real> lambda, Scalar<Real>* f) {
   if constexpr (D == 0 && requires { reward.template evaluate_in<2>(static_cast<const Real*>(nullptr)); }) {
     if (samples.dimension == 2) return add_rewards<Real, 2>(reward, samples, lambda, f);
   }
@@ -346,41 +352,45 @@ template <Number Real, std::size_t D, class R>
   Real fixed[D ? D : 1];
   Real* point = D ? fixed : static_cast<Real*>(kernel_scratch(x.dimension * sizeof(Real)));
   const Real scale = Real(lambda);
-  for_each_group<Real>(x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
-    load_point<Real, last>(x, i, D ? D : x.dimension, point);
-    Real before;
-    if constexpr (last) {
-      alignas(64) Scalar<Real> lane[width<Real>] = {};
-      for (std::size_t l = 0; l < x.size - i; ++l) lane[l] = f[i + l];
-      before = load<Real>(lane);
-    } else {
-      before = load<Real>(f + i);
-    }
-    store_some<last>(fma(scale, reward_at<D>(reward, static_cast<const Real*>(point)), before), f + i, x.size - i);
-  });
+  for_each_group<Real>(
+      x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+        load_point<Real, last>(x, i, D ? D : x.dimension, point);
+        Real before;
+        if constexpr (last) {
+          alignas(64) Scalar<Real> lane[width<Real>] = {};
+          for (std::size_t l = 0; l < x.size - i; ++l) lane[l] = f[i + l];
+          before = load<Real>(lane);
+        } else {
+          before = load<Real>(f + i);
+        }
+        store_some<last>(fma(scale, reward_at<D>(reward, static_cast<const Real*>(point)), before), f + i, x.size - i);
+      });
 }
 
 // dR/dx_k (x_i), by coordinate: one evaluation for each.
 template <Number Real, class R>
-[[gnu::flatten, gnu::noinline]] void reward_gradient(const R& reward, const Block<const Scalar<Real>>& x, Scalar<Real>* out) {
+[[gnu::flatten, gnu::noinline]] void reward_gradient(const R& reward, const Block<const Scalar<Real>>& x,
+                                                     Scalar<Real>* out) {
   using S = Scalar<Real>;
   const std::size_t d = x.dimension;
   auto* plain = static_cast<Real*>(kernel_scratch(d * (sizeof(Real) + sizeof(Dual<Real>))));
   auto* point = reinterpret_cast<Dual<Real>*>(plain + d);
-  for_each_group<Real>(x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
-    load_point<Real, last>(x, i, d, plain);
-    for (std::size_t k = 0; k < d; ++k) {
-      for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], Real(S(j == k ? 1 : 0))};
-      store(reward(static_cast<const Dual<Real>*>(point)).derivative, out + k * block_size + i);
-    }
-  });
+  for_each_group<Real>(
+      x.size, [&]<bool last>(std::size_t i, std::bool_constant<last>) __attribute__((always_inline)) {
+        load_point<Real, last>(x, i, d, plain);
+        for (std::size_t k = 0; k < d; ++k) {
+          for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], Real(S(j == k ? 1 : 0))};
+          store(reward(static_cast<const Dual<Real>*>(point)).derivative, out + k * block_size + i);
+        }
+      });
 }
 
 // Kernels over the number type Real, chosen by what a pass asks for.
 template <Number Real, std::size_t D, class P>
 void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
   using Pointer = Real*;
-  if constexpr (D == 0 && requires { v.template evaluate_in<2>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
+  if constexpr (D == 0 &&
+                requires { v.template evaluate_in<2>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
   }
   if (r.noise && r.sums) {

@@ -132,7 +132,8 @@ class Mixture {
       for (std::size_t a = b; a < d_; ++a) u = fma(Real(factor[a * d_ + b]), y[a], u);
       for (std::size_t a = b; a < d_; ++a) {
         Real& slope = out[a * (a + 1) / 2 + b];
-        slope = a == b ? e * (Scalar<Real>(1) - two_kappa * (factor[a * d_ + a] * y[a] * u)) : -(two_kappa * (e * y[a] * u));
+        slope = a == b ? e * (Scalar<Real>(1) - two_kappa * (factor[a * d_ + a] * y[a] * u))
+                       : -(two_kappa * (e * y[a] * u));
       }
     }
   }

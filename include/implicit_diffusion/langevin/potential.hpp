@@ -43,14 +43,16 @@ concept PointPotential = requires(P& v, const P& c, std::span<const double> thet
   { c.parameters() } -> std::convertible_to<std::size_t>;
   v.prepare(theta);
   { c.evaluate(x, gradient, gradient) } -> std::convertible_to<float>;
-} && std::copy_constructible<P>;
+}
+&&std::copy_constructible<P>;
 
 // Numbers that belong to a block, by coordinate: coordinate j of sample i at [j * block_size + i].
 template <class Real>
 class Potential {
  public:
   template <PointPotential P>
-  Potential(P potential) : model_(std::make_unique<Pointwise<P>>(std::move(potential))) {}  // implicit: a potential is a Potential
+  Potential(P potential)
+      : model_(std::make_unique<Pointwise<P>>(std::move(potential))) {}  // implicit: a potential is a Potential
 
   Potential(const Potential& other) : model_(other.model_->clone()) {}
   Potential(Potential&&) noexcept = default;

@@ -22,13 +22,15 @@ namespace implicit_diffusion {
 template <class R, class Real>
 concept PointReward = requires(const R& r, const Real* x) {
   { r(x) } -> std::convertible_to<Real>;
-} && std::copy_constructible<R>;
+}
+&&std::copy_constructible<R>;
 
 template <class Real>
 class Reward {
  public:
   template <PointReward<Real> R>
-  Reward(R reward) : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
+  Reward(R reward)
+      : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
 
   // Adds lambda R(x_i) to f_i.
   void add(Block<const Real> x, Real lambda, Real* f) const { model_->add(x, lambda, f); }

@@ -35,7 +35,8 @@ void for_each_block(Workers* workers, const Population<Real>& x, Task&& task) {
 // The normals of a block's samples, as Noise::normals lays them out.
 template <class Real>
 void block_noise(const Noise& noise, Stream stream, Moment at, const Block<Real>& block, float* out) {
-  noise.normals(stream, at, block.dimension, block.first / lanes_per_group, (block.size + lanes_per_group - 1) / lanes_per_group, out);
+  noise.normals(stream, at, block.dimension, block.first / lanes_per_group,
+                (block.size + lanes_per_group - 1) / lanes_per_group, out);
 }
 
 template <class Real>

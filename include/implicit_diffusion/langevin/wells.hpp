@@ -121,11 +121,11 @@ class EqualWells {
   double q_;
   std::vector<std::vector<double>> centres_;
   std::vector<double> squares_;  // |c_i|^2
-  Constants centre_;      // c_i, n x d
-  Constants slope_;       // a_i, n x d, in the units of exp2_fixed()
-  Constants log_weight_;  // log w_i, likewise
-  Constants offset_;      // b_i, likewise
-  Constants scale_;       // 2/q, 1/q, the radius, what turns those units into logarithms, and -1/q in those units
+  Constants centre_;             // c_i, n x d
+  Constants slope_;              // a_i, n x d, in the units of exp2_fixed()
+  Constants log_weight_;         // log w_i, likewise
+  Constants offset_;             // b_i, likewise
+  Constants scale_;  // 2/q, 1/q, the radius, what turns those units into logarithms, and -1/q in those units
 };
 
 class SoftmaxWells {
@@ -147,7 +147,8 @@ class SoftmaxWells {
     Real s;
     const Real value = wells_.evaluate<D>(x, grad_x, grad_theta, s);
     if (grad_theta)
-      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
+      for (std::size_t i = 0; i < wells_.size(); ++i)
+        grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
     return value;
   }
   // dV/dtheta_i = w_i - s e_i: the terms e_i and s alone; the rest is done to their sums.

@@ -42,7 +42,8 @@ struct PhiloxRounds {
 };
 
 template <class Word>
-[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, const PhiloxRounds<Word>& keys) {
+[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter,
+                                                            const PhiloxRounds<Word>& keys) {
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     const WideProduct<Word> p = multiply_wide(counter[0], Word(0xD2511F53u));

@@ -34,18 +34,18 @@ struct NumberTraits<Dual<Real>> {
 };
 
 // Each operator in the three forms that arithmetic with constants needs.
-#define IMPLICIT_DIFFUSION_DUAL_OPERATOR(op, expression)                      \
-  template <Number Real>                                                      \
+#define IMPLICIT_DIFFUSION_DUAL_OPERATOR(op, expression)                                                    \
+  template <Number Real>                                                                                    \
   [[gnu::always_inline]] inline Dual<Real> operator op(const Dual<Real>& a, const Dual<Real>& b) {          \
-    return expression;                                                        \
-  }                                                                           \
-  template <Number Real>                                                      \
+    return expression;                                                                                      \
+  }                                                                                                         \
+  template <Number Real>                                                                                    \
   [[gnu::always_inline]] inline Dual<Real> operator op(const Dual<Real>& a, std::type_identity_t<Real> b) { \
-    return a op Dual<Real>(b);                                                \
-  }                                                                           \
-  template <Number Real>                                                      \
+    return a op Dual<Real>(b);                                                                              \
+  }                                                                                                         \
+  template <Number Real>                                                                                    \
   [[gnu::always_inline]] inline Dual<Real> operator op(std::type_identity_t<Real> a, const Dual<Real>& b) { \
-    return Dual<Real>(a) op b;                                                \
+    return Dual<Real>(a) op b;                                                                              \
   }
 IMPLICIT_DIFFUSION_DUAL_OPERATOR(+, Dual<Real>(a.value + b.value, a.derivative + b.derivative))
 IMPLICIT_DIFFUSION_DUAL_OPERATOR(-, Dual<Real>(a.value - b.value, a.derivative - b.derivative))

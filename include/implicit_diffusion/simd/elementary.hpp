@@ -31,8 +31,8 @@
 // the result.
 #pragma once
 
-#include <cstdint>
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -173,13 +173,15 @@ template <FloatNumber Real>
   using I = Integer<Real>;
   const I bits = to_integer(t);
   const Real m = as_real((bits & I(0x7fffff)) | I(0x3f800000));  // 1 + fraction
-  const Real p = detail::horner(m, 0x1.ec320ap-10f, -0x1.a1e76ap-12f, 0x1.3c93e0p-5f, 0x1.b9b11cp-4f, 0x1.6a3ed6p-2f, 0x1.fe3eaap-2f);
+  const Real p = detail::horner(m, 0x1.ec320ap-10f, -0x1.a1e76ap-12f, 0x1.3c93e0p-5f, 0x1.b9b11cp-4f, 0x1.6a3ed6p-2f,
+                                0x1.fe3eaap-2f);
   return as_real(wrap_add(as_integer(p), bits & I(std::int32_t(0xff800000u))));
 }
 [[gnu::always_inline]] inline double exp2_fixed(double t) { return exp(t * (0x1.62e42fefa39efp-1 / exp2_unit)); }
 // Below this exp2_fixed() is not defined; take the max of it and the argument. Its power of two is as good as 0 beside 1.
 template <Number Real>
-inline constexpr Scalar<Real> exp2_lowest = std::same_as<Scalar<Real>, float> ? Scalar<Real>(-126 * exp2_unit) : Scalar<Real>(-1000 * exp2_unit);
+inline constexpr Scalar<Real> exp2_lowest = std::same_as<Scalar<Real>, float> ? Scalar<Real>(-126 * exp2_unit)
+                                                                              : Scalar<Real>(-1000 * exp2_unit);
 
 // The natural logarithm.
 template <Number Real>
@@ -231,7 +233,8 @@ template <FloatNumber Real>
 [[gnu::always_inline]] inline SineCosine<Real> sine_cosine(Integer<Real> bits) {
   const Real t = to_real(bits) * Real(0x1p-31f);
   const Real z = t * t;
-  const Real s = t * detail::horner(z, 0x1.3dafcep-13f, -0x1.324ce8p-8f, 0x1.4668aep-4f, -0x1.4abbc4p-1f, 0x1.921fb6p+0f);
+  const Real s =
+      t * detail::horner(z, 0x1.3dafcep-13f, -0x1.324ce8p-8f, 0x1.4668aep-4f, -0x1.4abbc4p-1f, 0x1.921fb6p+0f);
   const Real c = detail::horner(z, 0x1.c1f080p-11f, -0x1.54f620p-6f, 0x1.03bd0ap-2f, -0x1.3bd3a6p+0f, 0x1.fffffep-1f);
   return {s, as_real(as_integer(c) ^ shift_left<31>(bits))};
 }

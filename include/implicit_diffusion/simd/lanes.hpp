@@ -43,7 +43,9 @@ using NativeWide [[gnu::vector_size(native_bytes)]] = std::uint64_t;
 // What the compiler has no operator for. (The forms with a mask of all lanes avoid a false warning of the plain ones.)
 namespace native {
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) { return _mm512_fmadd_ps(a, b, c); }
+IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) {
+  return _mm512_fmadd_ps(a, b, c);
+}
 IMPLICIT_DIFFUSION_INLINE NativeFloat sqrt(NativeFloat a) { return _mm512_maskz_sqrt_ps(0xffff, a); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat max(NativeFloat a, NativeFloat b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat min(NativeFloat a, NativeFloat b) { return _mm512_maskz_min_ps(0xffff, a, b); }
@@ -54,9 +56,13 @@ IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
   return reinterpret_cast<NativeWide>(
       _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 }
-IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)) != 0; }
+IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) {
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)) != 0;
+}
 #elif defined(__AVX2__) && defined(__FMA__)
-IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) { return _mm256_fmadd_ps(a, b, c); }
+IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
 IMPLICIT_DIFFUSION_INLINE NativeFloat sqrt(NativeFloat a) { return _mm256_sqrt_ps(a); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat max(NativeFloat a, NativeFloat b) { return _mm256_max_ps(a, b); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat min(NativeFloat a, NativeFloat b) { return _mm256_min_ps(a, b); }
@@ -66,13 +72,17 @@ IMPLICIT_DIFFUSION_INLINE NativeInteger to_integer(NativeFloat a) {
 IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
   return reinterpret_cast<NativeWide>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 }
-IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0; }
+IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) {
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(mask)) != 0;
+}
 #else
 IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) { return a * b + c; }
 IMPLICIT_DIFFUSION_INLINE NativeFloat sqrt(NativeFloat a) { return _mm_sqrt_ps(a); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat max(NativeFloat a, NativeFloat b) { return _mm_max_ps(a, b); }
 IMPLICIT_DIFFUSION_INLINE NativeFloat min(NativeFloat a, NativeFloat b) { return _mm_min_ps(a, b); }
-IMPLICIT_DIFFUSION_INLINE NativeInteger to_integer(NativeFloat a) { return reinterpret_cast<NativeInteger>(_mm_cvtps_epi32(a)); }
+IMPLICIT_DIFFUSION_INLINE NativeInteger to_integer(NativeFloat a) {
+  return reinterpret_cast<NativeInteger>(_mm_cvtps_epi32(a));
+}
 IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
   return reinterpret_cast<NativeWide>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 }
@@ -82,10 +92,10 @@ IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm_movemask_ps(
 
 // The operators of each class, part by part.
 #define IMPLICIT_DIFFUSION_PARTS _Pragma("GCC unroll 4") for (std::size_t k = 0; k < native_parts; ++k)
-#define IMPLICIT_DIFFUSION_BINARY(Class, op)                                 \
-  friend IMPLICIT_DIFFUSION_INLINE Class operator op(Class a, Class b) {     \
-    IMPLICIT_DIFFUSION_PARTS a.part[k] = a.part[k] op b.part[k];             \
-    return a;                                                                \
+#define IMPLICIT_DIFFUSION_BINARY(Class, op)                             \
+  friend IMPLICIT_DIFFUSION_INLINE Class operator op(Class a, Class b) { \
+    IMPLICIT_DIFFUSION_PARTS a.part[k] = a.part[k] op b.part[k];         \
+    return a;                                                            \
   }
 
 // A yes or no for each lane: all bits of the lane set, or none.
@@ -105,7 +115,9 @@ struct IntegerLanes {
   NativeInteger part[native_parts];
 
   IntegerLanes() = default;
-  IMPLICIT_DIFFUSION_INLINE explicit IntegerLanes(std::int32_t a) { IMPLICIT_DIFFUSION_PARTS part[k] = a - NativeInteger{}; }
+  IMPLICIT_DIFFUSION_INLINE explicit IntegerLanes(std::int32_t a) {
+    IMPLICIT_DIFFUSION_PARTS part[k] = a - NativeInteger{};
+  }
 
   IMPLICIT_DIFFUSION_BINARY(IntegerLanes, +)
   IMPLICIT_DIFFUSION_BINARY(IntegerLanes, -)
@@ -142,11 +154,11 @@ struct Lanes {
   IMPLICIT_DIFFUSION_INLINE Lanes& operator-=(Lanes b) { return *this = *this - b; }
   IMPLICIT_DIFFUSION_INLINE Lanes& operator*=(Lanes b) { return *this = *this * b; }
 
-#define IMPLICIT_DIFFUSION_COMPARISON(op)                                     \
-  friend IMPLICIT_DIFFUSION_INLINE Mask operator op(Lanes a, Lanes b) {       \
-    Mask m;                                                                   \
-    IMPLICIT_DIFFUSION_PARTS m.part[k] = a.part[k] op b.part[k];              \
-    return m;                                                                 \
+#define IMPLICIT_DIFFUSION_COMPARISON(op)                               \
+  friend IMPLICIT_DIFFUSION_INLINE Mask operator op(Lanes a, Lanes b) { \
+    Mask m;                                                             \
+    IMPLICIT_DIFFUSION_PARTS m.part[k] = a.part[k] op b.part[k];        \
+    return m;                                                           \
   }
   IMPLICIT_DIFFUSION_COMPARISON(<)
   IMPLICIT_DIFFUSION_COMPARISON(<=)
@@ -199,13 +211,14 @@ IMPLICIT_DIFFUSION_INLINE IntegerLanes to_integer(Lanes a) {
   return b;
 }
 IMPLICIT_DIFFUSION_INLINE IntegerLanes wrap_add(IntegerLanes a, IntegerLanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] =
-      reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) + reinterpret_cast<NativeWord>(b.part[k]));
+  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) +
+                                                                       reinterpret_cast<NativeWord>(b.part[k]));
   return a;
 }
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_left(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) << count);
+  IMPLICIT_DIFFUSION_PARTS a.part[k] =
+      reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) << count);
   return a;
 }
 template <int count>
@@ -215,7 +228,8 @@ IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_arithmetic(IntegerLanes a) {
 }
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_logical(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) >> count);
+  IMPLICIT_DIFFUSION_PARTS a.part[k] =
+      reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) >> count);
   return a;
 }
 
@@ -236,7 +250,8 @@ IMPLICIT_DIFFUSION_INLINE Class counting() {
   constexpr std::size_t each = sizeof(Part) / sizeof(Part{}[0]);
   Class a;
   for (std::size_t k = 0; k < sizeof(a.part) / sizeof(Part); ++k)
-    for (std::size_t l = 0; l < each; ++l) a.part[k][l] = static_cast<std::remove_cvref_t<decltype(a.part[k][l])>>(k * each + l);
+    for (std::size_t l = 0; l < each; ++l)
+      a.part[k][l] = static_cast<std::remove_cvref_t<decltype(a.part[k][l])>>(k * each + l);
   return a;
 }
 
