@@ -105,14 +105,20 @@ template void MixtureSampler::draw(Population<double>&, std::int64_t) const;
 
 MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes)
     : dimension_(reference.dimension()) {
-  const std::size_t d = dimension_;
-  if (d > largest_dimension)
+  if (dimension_ > largest_dimension)
     throw Error(ErrorKind::usage, "dimension",
-                fmt::format("{}: the divergence is computed up to {}", d, largest_dimension));
+                fmt::format("{}: the divergence is computed up to {}", dimension_, largest_dimension));
+  rule_ = make_rule(reference, nodes);
+  coarse_ = make_rule(reference, nodes - nodes / 5);
+}
+
+MixtureDivergence::Rule MixtureDivergence::make_rule(const GaussianMixture& reference, std::size_t nodes) const {
+  const std::size_t d = dimension_;
   const Quadrature q = gauss_hermite(nodes);
   const MixtureLogDensity log_density(reference);
   std::size_t points = 1;
   for (std::size_t a = 0; a < d; ++a) points *= nodes;
+  Rule rule;
   for (std::size_t i = 0; i < reference.weights.size(); ++i) {
     const Gaussian& g = reference.components[i];
     const std::vector<double> l = factor_of(g);
@@ -126,13 +132,27 @@ MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size
       if (weight < 1e-20) continue;  // the corners of the grid: together below 1e-16
       for (std::size_t a = 0; a < d; ++a)
         for (std::size_t b = 0; b <= a; ++b) x[a] += l[a * d + b] * z[b];
-      node_.insert(node_.end(), x.begin(), x.end());
-      weight_.push_back(weight);
-      log_reference_.push_back(log_density(x));
+      rule.nodes.insert(rule.nodes.end(), x.begin(), x.end());
+      rule.weights.push_back(weight);
+      rule.log_reference.push_back(log_density(x));
     }
   }
+  return rule;
 }
 
-double MixtureDivergence::operator()(const GaussianMixture& model) const { return with(MixtureLogDensity(model)); }
+double MixtureDivergence::integrate(const Rule& rule, const MixtureLogDensity& model) const {
+  double sum = 0;
+  for (std::size_t i = 0; i < rule.weights.size(); ++i)
+    sum += rule.weights[i] * (rule.log_reference[i] - model(std::span(rule.nodes).subspan(i * dimension_, dimension_)));
+  return sum;
+}
+
+std::optional<double> MixtureDivergence::operator()(const GaussianMixture& model) const {
+  const MixtureLogDensity log_density(model);
+  const double fine = integrate(rule_, log_density), coarse = integrate(coarse_, log_density);
+  const double difference = std::abs(fine - coarse);
+  if (difference > 1e-3 && difference > 0.01 * std::abs(fine)) return std::nullopt;
+  return fine;
+}
 
 }  // namespace implicit_diffusion

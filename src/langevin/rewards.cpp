@@ -48,12 +48,24 @@ SmoothReward::SmoothReward(std::vector<double> centre, double width, double deno
   require_positive("reward.softness", softness);
 }
 
+// E sigmoid(Y / softness), Y ~ N(m, v), is P(Y + softness L > 0) with L logistic: an average of normal distribution functions over L when the
+// softness is small beside sqrt(v), of sigmoids over Y when it is not. Each is smooth on the scale of its quadrature.
 double SmoothReward::expectation(const Gaussian& g) const {
   static const Quadrature quadrature = gauss_hermite(128);
   const ScaledBump::Tilted y = bump_.tilt(g);
+  const double deviation = std::sqrt(y.variance);
   double sum = 0;
-  for (std::size_t i = 0; i < quadrature.nodes.size(); ++i)
-    sum += quadrature.weights[i] * sigmoid((y.mean + std::sqrt(y.variance) * quadrature.nodes[i]) / softness_);
+  if (softness_ >= deviation) {
+    for (std::size_t i = 0; i < quadrature.nodes.size(); ++i)
+      sum += quadrature.weights[i] * sigmoid((y.mean + deviation * quadrature.nodes[i]) / softness_);
+  } else {
+    // The trapezoidal rule converges geometrically: the density of L is analytic for |Im L| < pi and below 1e-17 beyond 40.
+    constexpr double spacing = 0.125;
+    for (int i = -320; i <= 320; ++i) {
+      const double l = spacing * i, s = sigmoid(l);
+      sum += spacing * s * (1 - s) * 0.5 * std::erfc(-(y.mean + softness_ * l) / (deviation * std::numbers::sqrt2));
+    }
+  }
   return y.mass * sum;
 }
 

@@ -126,6 +126,17 @@ TYPED_TEST(Batch, OnlyDifferencesOfRewardCount) {
               estimate(GradientEstimator<Real>(this->wells, hard_reward()), this->x, hexagon_start()), this->tolerance);
 }
 
+// ... not even in single precision: a reward of 2^20 and 2^20 + 1, exact as floats, has the gradient of 0 and 1. (Sums of
+// products with 2^20 would be rounded by 0.06.)
+TYPED_TEST(Batch, ALargeConstantInTheRewardCostsNoDigits) {
+  using Real = TypeParam;
+  const auto step = [](Real offset) {
+    return Reward<Real>([offset](const Real* point) { return point[0] > 0 ? offset + 1 : offset; });
+  };
+  expect_near(estimate(GradientEstimator<Real>(this->wells, step(0x1p20)), this->x, hexagon_start()),
+              estimate(GradientEstimator<Real>(this->wells, step(0)), this->x, hexagon_start()), this->tolerance);
+}
+
 // Batches larger than a block, odd sizes: against the plain double sum.
 TEST(GradientEstimator, EqualsThePlainSumForAnySize) {
   SoftmaxWells wells = hexagon_wells();
@@ -329,6 +340,19 @@ TEST(References, AreAPureFunctionOfTheStep) {
   Population<float> direct(40, 2);
   MixtureSampler(law, Noise{62}).draw(direct, 3);
   EXPECT_EQ(samples.batch(3), direct);
+}
+
+TEST(ReferenceTerm, TakesTheBatchOfItsStep) {
+  const auto with = [](std::unique_ptr<Reference<float>> reference, std::int64_t step) {
+    return estimate(sum_of<float>(hexagon_wells(), ReferenceTerm<float>(std::move(reference))),
+                    population_of<float>(five_points()), hexagon_start(), step);
+  };
+  MinibatchReference<float> rows(ten_rows(), 4, Noise{62});
+  for (const std::int64_t step : {0, 3, 4})
+    EXPECT_EQ(with(std::make_unique<MinibatchReference<float>>(ten_rows(), 4, Noise{62}), step),
+              with(std::make_unique<FixedReference<float>>(rows.batch(step)), 0));
+  const Population<float> first = rows.batch(0);
+  ASSERT_NE(first, rows.batch(3));
 }
 
 TEST(NoGradient, IsZero) {

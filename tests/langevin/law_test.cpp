@@ -86,11 +86,12 @@ TEST(MixtureDivergence, IsExactBetweenGaussians) {
   const double square = inverse[0] * .25 - 2 * inverse[1] * .5 * 2 + inverse[3] * 4;
   const double expected = (trace + square - 2 + std::log(det_q / det_p)) / 2;
   for (const std::size_t nodes : {2, 8, 24})
-    EXPECT_NEAR(MixtureDivergence({{1.0}, {p}}, nodes)({{1.0}, {q}}), expected, 1e-12) << nodes;
+    EXPECT_NEAR(MixtureDivergence({{1.0}, {p}}, nodes)({{1.0}, {q}}).value(), expected, 1e-12) << nodes;
 
   const Gaussian line{{1}, {2}}, solid{{0, 0, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}};
-  EXPECT_NEAR(MixtureDivergence({{1.0}, {line}})({{1.0}, {{{0}, {1}}}}), (2 + 1 - 1 - std::log(2.0)) / 2, 1e-12);
-  EXPECT_NEAR(MixtureDivergence({{1.0}, {solid}})({{1.0}, {{{1, 2, 2}, solid.covariance}}}), 4.5, 1e-12);
+  EXPECT_NEAR(MixtureDivergence({{1.0}, {line}})({{1.0}, {{{0}, {1}}}}).value(), (2 + 1 - 1 - std::log(2.0)) / 2,
+              1e-12);
+  EXPECT_NEAR(MixtureDivergence({{1.0}, {solid}})({{1.0}, {{{1, 2, 2}, solid.covariance}}}).value(), 4.5, 1e-12);
 }
 
 // The log of a sum of wells bends where one well hands over to the next, and that limits the quadrature: for wells of
@@ -111,9 +112,9 @@ TEST(MixtureDivergence, HasTheKnownValues) {
       {"cholesky", cholesky.mixture.law(cholesky.target), cholesky.mixture.law(cholesky.start),
        cholesky.start_divergence}};
   for (const Case& c : cases) {
-    EXPECT_NEAR(MixtureDivergence(c.reference)(c.model), c.known, 5e-5) << c.name;
-    EXPECT_NEAR(MixtureDivergence(c.reference, 48)(c.model), c.known, 1e-6) << c.name;
-    EXPECT_NEAR(MixtureDivergence(c.reference, 64)(c.model), c.known, 1e-7) << c.name;
+    EXPECT_NEAR(MixtureDivergence(c.reference)(c.model).value(), c.known, 5e-5) << c.name;
+    EXPECT_NEAR(MixtureDivergence(c.reference, 48)(c.model).value(), c.known, 1e-6) << c.name;
+    EXPECT_NEAR(MixtureDivergence(c.reference, 64)(c.model).value(), c.known, 1e-7) << c.name;
   }
 }
 
@@ -123,7 +124,16 @@ TEST(MixtureDivergence, VanishesAtTheReferenceOnly) {
   EXPECT_EQ(divergence(wells.law(hexagon_start())), 0.0);
   auto near = hexagon_start();
   near[1] += 0.01;
-  EXPECT_GT(divergence(wells.law(near)), 1e-7);
+  EXPECT_GT(divergence(wells.law(near)).value(), 1e-7);
+}
+
+// A narrow component of the model between the nodes of a wide reference: by a million samples the first divergence is
+// 0.669, where 24 nodes give 0.278. Beside its own kind the same component is no difficulty.
+TEST(MixtureDivergence, SaysNothingWhereItsNodesDoNotResolveTheModel) {
+  const GaussianMixture uneven{{0.27, 0.73}, {{{-10}, {0.1}}, {{10}, {100}}}};
+  EXPECT_FALSE(MixtureDivergence({{1.0}, {{{0}, {100}}}})(uneven));
+  EXPECT_FALSE(MixtureDivergence({{1.0}, {{{-8}, {100}}}})(uneven));
+  EXPECT_NEAR(MixtureDivergence(uneven)(uneven).value(), 0, 1e-12);
 }
 
 TEST(MixtureDivergence, IsForFewDimensionsOnly) {

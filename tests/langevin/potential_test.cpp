@@ -87,6 +87,48 @@ TEST(SoftmaxWells, IsFiniteFarFromEveryWell) {
   EXPECT_TRUE(std::isfinite(grad_x[0]) && std::isfinite(grad_theta[5]));
 }
 
+// The largest difference between single and double precision of V (relative, where it is large) and of both gradients.
+double float_error(SoftmaxWells wells, const std::vector<double>& theta, const std::vector<float>& x) {
+  wells.prepare(theta);
+  const std::size_t d = wells.dimension(), p = wells.parameters();
+  std::vector<float> grad_x(d), grad_theta(p);
+  std::vector<double> exact_point(x.begin(), x.end()), exact_x(d), exact_theta(p);
+  const double value = wells.evaluate(x.data(), grad_x.data(), grad_theta.data());
+  const double exact = wells.evaluate(exact_point.data(), exact_x.data(), exact_theta.data());
+  double worst = std::abs(value - exact) / std::max(1.0, std::abs(exact));
+  for (std::size_t j = 0; j < d; ++j)
+    worst = std::max(worst, std::abs(grad_x[j] - exact_x[j]) / std::max(1.0, std::abs(exact_x[j])));
+  for (std::size_t j = 0; j < p; ++j) worst = std::max(worst, std::abs(grad_theta[j] - exact_theta[j]));
+  return worst;
+}
+
+// Weights and places of wells far from the origin, and far from one another, keep their digits: what is left is the
+// spacing of floats at 2000, 1.2e-4, times slopes of order 1. (A linear form would be off by 2000^2 / 2 x 6e-8 = 0.12.)
+TEST(SoftmaxWells, MayLieFarFromTheOriginInSinglePrecision) {
+  const SoftmaxWells cluster({{1000, 2000}, {1001.5, 2000}, {1000, 2002}}, 2.0);
+  const SoftmaxWells apart({{0, 0}, {2000, 0}, {2001.5, 0}}, 2.0);
+  for (float t = -2; t <= 4; t += 0.25f) {
+    EXPECT_LT(float_error(cluster, {0.3, 0, -0.5}, {1000 + t, 2000 + t / 2}), 1e-3) << t;
+    EXPECT_LT(float_error(apart, {0.3, 0, -0.5}, {2000 + t, t / 2}), 1e-3) << t;
+    EXPECT_LT(float_error(apart, {0.3, 0, -0.5}, {t, t / 2}), 1e-3) << t;
+  }
+}
+
+// From the wells outwards past the radius where one way of evaluation hands over to the other, with weights down to
+// e^-85: no term may overflow or vanish on the way. Exponents reach (|x| + 4)^2 / q; sixteen roundings of 6e-8 each.
+TEST(SoftmaxWells, HasNoSeamInSinglePrecision) {
+  const std::vector<std::vector<double>> narrow = {{4, 0}, {-2, 3.4}, {-2, -3.4}};
+  for (const double q : {0.5, 2.0, 20.0})
+    for (const std::vector<double>& theta : {std::vector<double>{0, 0, 0}, {0, -60, 3}, {-85, 0, -20}})
+      for (int angle = 0; angle < 12; ++angle)
+        for (float r = 0; r < 60; r += 0.37f) {
+          const float turn = 0.5236f * static_cast<float>(angle);
+          EXPECT_LT(float_error(SoftmaxWells(narrow, q), theta, {r * std::cos(turn), r * std::sin(turn)}),
+                    1e-5 + 1e-6 * (r + 4) * (r + 4) / q)
+              << "q " << q << ", |x| " << r << ", theta_1 " << theta[1];
+        }
+}
+
 TEST(SoftmaxWells, ThetaCountsUpToAConstant) {
   const SoftmaxWells wells(hexagon(), 2.0);
   auto shifted = start;
@@ -147,6 +189,15 @@ TEST(Mixture, NoticesACovarianceThatIsNotPositiveDefinite) {
 }
 
 // In double precision a Cholesky factor too can be singular: L_22 = e^-40 beside L_21 = 1 vanishes in L L'.
+// V = kappa x'Px around one Gaussian: the chain multiplies x by 1 - g 2 kappa P, stable below 2 / (2 kappa lambda_max).
+TEST(Mixture, KnowsItsLargestStableStep) {
+  for (const double kappa : {0.5, 1.0}) {
+    Mixture one(1, 2, {CovarianceForm::direct, kappa});
+    one.prepare(std::vector<double>{0, 1, 1, 2, 0, 0, 0.25});
+    EXPECT_NEAR(one.largest_stable_step().value(), 2 / (2 * kappa * 4), 1e-12);
+  }
+}
+
 TEST(Mixture, NoticesAFactorThatHasVanished) {
   auto [mixture, theta] = mixture_case({CovarianceForm::cholesky});
   EXPECT_FALSE(mixture.find_inadmissible(theta));

@@ -142,7 +142,6 @@ TEST(Rewards, ExpectationsEqualQuadratureForFullCovariances) {
     double tolerance;
     bool sees_correlation = true;
   };
-  // The smooth reward's own quadrature has 128 nodes; the poles of the sigmoid limit it (measured: see below).
   const std::vector<Case> cases{{"hard", hard_reward(), 1e-11},
                                 {"smooth", smooth_reward(), 1e-11},
                                 {"bump", BumpReward({1, -1}, 2.0), 1e-11},
@@ -156,12 +155,21 @@ TEST(Rewards, ExpectationsEqualQuadratureForFullCovariances) {
   }
 }
 
-// A wide Gaussian and a steep sigmoid are the hard case of SmoothReward's quadrature.
-TEST(SmoothReward, QuadratureHoldsForWideGaussians) {
+// A steep sigmoid beside a wide Gaussian, and one that is hardly soft at all: its reward is the hard one's, up to
+// softness^2 pi^2 / 6 times the slope of the density.
+TEST(SmoothReward, ExpectationHoldsForAnySoftness) {
   const Gaussian wide{{-1, 2}, {4, -1, -1, 3}};
-  const Reward<double> reward = smooth_reward();
-  const double expected = integrate(wide, [&](const std::vector<double>& x) { return value(reward, x); });
-  EXPECT_NEAR(reward.expectation({{1.0}, {wide}}).value(), expected, 1e-8);
+  for (const double softness : {0.3, 1.0, 1.3, 1.5, 2.0, 5.0}) {
+    const Reward<double> reward = SmoothReward({4, 3.8}, 20, 2.5, softness);
+    const double expected = integrate(wide, [&](const std::vector<double>& x) { return value(reward, x); });
+    EXPECT_NEAR(reward.expectation({{1.0}, {wide}}).value(), expected, 1e-10) << softness;
+  }
+  for (const double softness : {1e-2, 1e-4, 1e-12}) {
+    const Reward<double> soft = SmoothReward({4, 3.8}, 20, 2.5, softness), hard = HardReward({4, 3.8}, 20, 2.5);
+    EXPECT_NEAR(soft.expectation({{1.0}, {wide}}).value(), hard.expectation({{1.0}, {wide}}).value(),
+                softness * softness + 1e-14)
+        << softness;
+  }
 }
 
 TEST(Reward, MayBeALambda) {

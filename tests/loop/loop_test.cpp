@@ -116,6 +116,22 @@ TEST(Loops, AColdQueueIsTheWarmOneDelayed) {
   for (std::size_t k = 0; k < warm.size(); ++k) EXPECT_EQ(cold[k + slots], warm[k]) << k;
 }
 
+// Each cold start has a population of its own.
+TEST(Loops, AColdStartIsDrawnForItsRound) {
+  struct Rounds {
+    std::vector<std::int64_t> drawn;
+    void draw(double& p, std::int64_t round) {
+      drawn.push_back(round);
+      p = ToyAnswers::p_0;
+    }
+  } start;
+  State<double, GradientDescent> s{0, {ToyAnswers::theta_0}, ToyAnswers::p_0, toy_descent};
+  ToySampler sampler;
+  ToyGradient gradient;
+  nested_loop(sampler, gradient, start, s, {.steps = 4, .inner_steps = 2, .warm_start = false});
+  EXPECT_EQ(start.drawn, (std::vector<std::int64_t>{0, 1, 2, 3}));
+}
+
 TEST(Loops, NoStepsOnlyShowTheStart) {
   EXPECT_TRUE(single_toy(Order::paper, 0).empty());
   EXPECT_TRUE(nested_toy(true, 3, 0).empty());
