@@ -117,13 +117,14 @@ TEST(SoftmaxWells, MayLieFarFromTheOriginInSinglePrecision) {
 // From the wells outwards past the radius where one way of evaluation hands over to the other, with weights down to
 // e^-85: no term may overflow or vanish on the way. Exponents reach (|x| + 4)^2 / q; sixteen roundings of 6e-8 each.
 TEST(SoftmaxWells, HasNoSeamInSinglePrecision) {
-  const std::vector<std::vector<double>> narrow = {{4, 0}, {-2, 3.4}, {-2, -3.4}};
-  for (const double q : {0.5, 2.0, 20.0})
+  const std::vector<std::vector<double>> apart = {{4, 0}, {-2, 3.4}, {-2, -3.4}},
+                                         close = {{.05, 0}, {-.03, .04}, {0, -.05}};
+  for (const auto& [centres, q] : {std::pair{apart, 0.5}, {apart, 2.0}, {apart, 20.0}, {close, 0.01}})
     for (const std::vector<double>& theta : {std::vector<double>{0, 0, 0}, {0, -60, 3}, {-85, 0, -20}})
       for (int angle = 0; angle < 12; ++angle)
         for (float r = 0; r < 60; r += 0.37f) {
           const float turn = 0.5236f * static_cast<float>(angle);
-          EXPECT_LT(float_error(SoftmaxWells(narrow, q), theta, {r * std::cos(turn), r * std::sin(turn)}),
+          EXPECT_LT(float_error(SoftmaxWells(centres, q), theta, {r * std::cos(turn), r * std::sin(turn)}),
                     1e-5 + 1e-6 * (r + 4) * (r + 4) / q)
               << "q " << q << ", |x| " << r << ", theta_1 " << theta[1];
         }
