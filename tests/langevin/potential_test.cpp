@@ -88,7 +88,8 @@ TEST(SoftmaxWells, IsFiniteFarFromEveryWell) {
 }
 
 // The largest difference between single and double precision of V (relative, where it is large) and of both gradients.
-double float_error(SoftmaxWells wells, const std::vector<double>& theta, const std::vector<float>& x) {
+template <class Wells>
+double float_error(Wells wells, const std::vector<double>& theta, const std::vector<float>& x) {
   wells.prepare(theta);
   const std::size_t d = wells.dimension(), p = wells.parameters();
   std::vector<float> grad_x(d), grad_theta(p);
@@ -128,6 +129,13 @@ TEST(SoftmaxWells, HasNoSeamInSinglePrecision) {
                     1e-5 + 1e-6 * (r + 4) * (r + 4) / q)
               << "q " << q << ", |x| " << r << ", theta_1 " << theta[1];
         }
+}
+
+// Weights that do not sum to 1: 64 equal terms may overflow together where none does alone.
+TEST(LogisticWells, HaveNoSeamInSinglePrecision) {
+  const LogisticWells wells(std::vector<std::vector<double>>(64, {0.05, 0.0}), 0.01, 0.1);
+  for (float r = 0; r < 20; r += 0.01f)
+    EXPECT_LT(float_error(wells, std::vector<double>(64, 9.0), {r, 0}), 1e-5 + 1e-6 * r * r / 0.01) << r;
 }
 
 TEST(SoftmaxWells, ThetaCountsUpToAConstant) {
