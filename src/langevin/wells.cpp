@@ -56,13 +56,17 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
 }
 
 void EqualWells::update_radius() {
-  // Within the radius every term is between 2^-125 and 2^119, so that the sum is a normal number. |a_i . x| <= |a_i|_1 |x|_max.
+  // Within the radius every term is above 2^-125, a normal number, and so small that sum_i e_i a_i in the units of exp2_fixed() stays below
+  // 2^123 and its reciprocal is normal too. |a_i . x| <= |a_i|_1 |x|_max.
+  double steepest = 1;
+  for (const double a : slope_.exact()) steepest = std::max(steepest, std::abs(a) / exp2_unit);
+  const double highest = 100 - log(steepest * static_cast<double>(size_)) * std::numbers::log2e, lowest = -125;
   double radius = 1e30;
   for (std::size_t i = 0; i < size_; ++i) {
     double slope = 0;
     for (std::size_t j = 0; j < dimension_; ++j) slope += std::abs(slope_.exact()[i * dimension_ + j]) / exp2_unit;
     const double offset = offset_.exact()[i] / exp2_unit;
-    const double room = std::min(119 - offset, offset + 125);
+    const double room = std::min(highest - offset, offset - lowest);
     radius = std::min(radius, room < 0 ? -1.0 : slope == 0 ? radius : room / slope);
   }
   const double scale[] = {2.0 / q_, 1.0 / q_, radius, 1 / unit, -unit / q_};
