@@ -2,6 +2,7 @@
 #pragma once
 
 #include "implicit_diffusion/langevin/baselines.hpp"
+#include "implicit_diffusion/langevin/differentiated.hpp"
 #include "implicit_diffusion/langevin/estimator.hpp"
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"

@@ -1,5 +1,6 @@
 // Potentials against the values of the corrected mathematics, against finite differences, and far from every well.
 #include "implicit_diffusion/langevin/potential.hpp"
+#include "implicit_diffusion/langevin/differentiated.hpp"
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
@@ -244,6 +245,43 @@ struct SlightlyWrong : SoftmaxWells {
     return value;
   }
 };
+// V by its value alone, against the same with derivatives by hand: every combination of what is asked for.
+struct RingValue {
+  static constexpr std::size_t dimension = 2, parameters = 2;
+  template <class Real>
+  Real operator()(const Real* x, const Real* theta) const {
+    const Real u = x[0] * x[0] + x[1] * x[1] - theta[0];
+    return theta[1] * u * u / 4;
+  }
+};
+TEST(Differentiated, HasTheDerivativesOfItsValue) {
+  Differentiated<RingValue> ring;
+  ring.prepare(std::vector<double>{4, 1.5});
+  const double x[2] = {1.2, -0.7}, u = 1.2 * 1.2 + 0.7 * 0.7 - 4, none = 99;
+  double* const null = nullptr;
+  double gx[2] = {none, none}, gt[2] = {none, none};
+  EXPECT_NEAR(ring.evaluate(x, null, null), 1.5 * u * u / 4, 1e-15);
+  for (const bool with_x : {false, true})
+    for (const bool with_theta : {false, true}) {
+      EXPECT_NEAR(ring.evaluate(x, with_x ? gx : null, with_theta ? gt : null), 1.5 * u * u / 4, 1e-15);
+      if (with_x) expect_near({gx[0], gx[1]}, {1.5 * u * 1.2, 1.5 * u * -0.7}, 1e-14);
+      if (with_theta) expect_near({gt[0], gt[1]}, {-1.5 * u / 2, u * u / 4}, 1e-14);
+    }
+
+  // d/dx grad_theta V . u, the derivative of a derivative.
+  Potential<double> potential = ring;
+  potential.prepare(std::vector<double>{4, 1.5});
+  Population<double> one(1, 2);
+  one(0, 0) = x[0];
+  one(0, 1) = x[1];
+  std::vector<double> direction(2 * block_size), sums(2);
+  direction[0] = 0.3;
+  direction[block_size] = 2;
+  potential.add_weighted_mixed(one.block(0), direction.data(), sums.data());
+  const double slope = 2 * (1.2 * 0.3 - 0.7 * 2);  // of u along the direction
+  expect_near(sums, {-1.5 * slope / 2, u * slope / 2}, 1e-14);
+}
+
 TEST(Potentials, AWrongGradientIsRejected) {
   EXPECT_GT(derivative_error(SlightlyWrong(hexagon(), 2.0), {.7, -1.1}, {.3, -.2, .1, .4, 0, -.5}), 1e-4);
 }

@@ -227,6 +227,48 @@ TEST(Softplus, Error) {
   EXPECT_TRUE(std::isnan(softplus(nan)));
 }
 
+TEST(Tanh, Error) {
+  Worst<float> worst;
+  Worst<double> worst64;
+  for (std::uint64_t k = 0; k < 500'000; ++k) {
+    const double x = 20 * (uniform(k) - 0.5), y = std::ldexp(uniform(k) - 0.5, 2 - static_cast<int>(k % 30));
+    for (const double z : {x, y}) {
+      const auto f = static_cast<float>(z);
+      worst.add(f, tanh(f), std::tanh(static_cast<long double>(f)));
+      worst64.add(z, tanh(z), std::tanh(static_cast<long double>(z)));
+    }
+  }
+  EXPECT_TRUE(within(worst, 3.5));
+  EXPECT_TRUE(within(worst64, 2.0));
+  EXPECT_EQ(tanh(infinity), 1.0f);
+  EXPECT_EQ(tanh(-infinity), -1.0f);
+  EXPECT_EQ(tanh(0.0f), 0.0f);
+  EXPECT_EQ(tanh(-std::numeric_limits<double>::infinity()), -1.0);
+  EXPECT_TRUE(std::isnan(tanh(nan)));
+  EXPECT_TRUE(std::isnan(tanh(std::numeric_limits<double>::quiet_NaN())));
+}
+
+TEST(Erf, Error) {
+  Worst<float> worst;
+  Worst<double> worst64;
+  for (std::uint64_t k = 0; k < 500'000; ++k) {
+    const double x = 14 * (uniform(k) - 0.5), y = std::ldexp(uniform(k) - 0.5, 2 - static_cast<int>(k % 30));
+    for (const double z : {x, y}) {
+      const auto f = static_cast<float>(z);
+      worst.add(f, erf(f), std::erf(static_cast<long double>(f)));
+      worst64.add(z, erf(z), std::erf(static_cast<long double>(z)));
+    }
+  }
+  EXPECT_TRUE(within(worst, 2.6));
+  EXPECT_TRUE(within(worst64, 8.0));
+  EXPECT_EQ(erf(infinity), 1.0f);
+  EXPECT_EQ(erf(-infinity), -1.0f);
+  EXPECT_EQ(erf(0.0f), 0.0f);
+  EXPECT_EQ(erf(-std::numeric_limits<double>::infinity()), -1.0);
+  EXPECT_TRUE(std::isnan(erf(nan)));
+  EXPECT_TRUE(std::isnan(erf(std::numeric_limits<double>::quiet_NaN())));
+}
+
 // A float near 1 is off by up to 6e-8, a polynomial by as much, and the last steps of Horner's rule round once or twice more.
 TEST(SineCosine, Error) {
   double worst = 0;

@@ -108,6 +108,8 @@ TEST(Number, AnotherNumberTypeJoinsByOverloads) {
       expect_lanes(log(two::Real{x, y}), log(x), log(y));
       expect_lanes(sigmoid(two::Real{x, y}), sigmoid(x), sigmoid(y));
       expect_lanes(softplus(two::Real{x, y}), softplus(x), softplus(y));
+      expect_lanes(tanh(two::Real{x, y}), tanh(x), tanh(y));
+      expect_lanes(erf(two::Real{x, y}), erf(x), erf(y));
     }
   }
   const NoiseKey at = Noise{3}.at(Stream::sampling, {5, 7});

@@ -318,7 +318,7 @@ template <Number Real, class P>
       for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], load<Real>(u + j * block_size + i)};
       v.evaluate(static_cast<const Dual<Real>*>(point), static_cast<Dual<Real>*>(nullptr), slope);
       for (std::size_t j = 0; j < p; ++j) {
-        Real part = slope[j].derivative;
+        Real part = slope[j].along(0);
         if constexpr (last) part = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), part, Real(S(0)));
         sum_theta[j] += part;
       }
@@ -380,7 +380,7 @@ template <Number Real, class R>
         load_point<Real, last>(x, i, d, plain);
         for (std::size_t k = 0; k < d; ++k) {
           for (std::size_t j = 0; j < d; ++j) point[j] = {plain[j], Real(S(j == k ? 1 : 0))};
-          store(reward(static_cast<const Dual<Real>*>(point)).derivative, out + k * block_size + i);
+          store(reward(static_cast<const Dual<Real>*>(point)).along(0), out + k * block_size + i);
         }
       });
 }
