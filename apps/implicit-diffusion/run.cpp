@@ -217,7 +217,7 @@ int run(const RunOptions& o) {
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
-  prepare_directory(folder, o.overwrite);
+  const io::FolderLock ours = prepare_directory(folder, o.overwrite);
 
   std::vector<Done> done;
   std::string text;
