@@ -91,6 +91,35 @@ Summary summarise(const Configuration& c, const RunResult& r, const Recorder& re
   return s;
 }
 
+// What may help a run that diverged: weights of the objective that are out of proportion are named first.
+std::string advice(const Divergence& d, const Configuration& c, std::span<const double> theta) {
+  Potential<float> potential = make_potential(c.potential);
+  potential.prepare(theta);
+  if (const auto stable = potential.largest_stable_step(); stable && c.step_size >= *stable)
+    return fmt::format("step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
+
+  constexpr double strong = 100;
+  std::vector<std::string> changes;
+  const bool learns = c.method == Method::implicit || c.method == Method::nested || c.method == Method::unrolled;
+  const bool smooth = c.method == Method::guided || c.method == Method::unrolled;
+  if (const auto& r = smooth ? c.smooth_reward : c.reward; r && (learns || smooth)) {
+    const char* table = smooth ? "smooth_reward" : "reward";
+    const bool scaled = r->kind == RewardKind::hard || r->kind == RewardKind::smooth;
+    if (c.method != Method::unrolled && std::abs(r->lambda) > (learns ? strong : 0))
+      changes.push_back(fmt::format("{}.lambda nearer to 0 than {}", table, r->lambda));
+    if (scaled && r->denominator < 1 / strong)
+      changes.push_back(fmt::format("{}.denominator larger than {}", table, r->denominator));
+  }
+  if (learns && !smooth && c.reference && c.reference->beta > strong)
+    changes.push_back(fmt::format("reference.beta smaller than {}", c.reference->beta));
+  if (learns && !smooth && c.base && c.base->beta > strong)
+    changes.push_back(fmt::format("base.beta smaller than {}", c.base->beta));
+  const bool overflows = learns && d.where == Divergence::Where::gradient && !changes.empty();
+  if (learns && !overflows) changes.push_back(fmt::format("learning_rate smaller than {}", c.learning_rate));
+  if (!overflows) changes.push_back(fmt::format("step_size smaller than {}", c.step_size));
+  return fmt::format("a {} may help", fmt::join(changes, " or a "));
+}
+
 std::string describe(const Divergence& d, const Configuration& c, std::span<const double> theta) {
   std::string text = fmt::format("diverged at step {}: ", d.step);
   switch (d.where) {
@@ -104,15 +133,7 @@ std::string describe(const Divergence& d, const Configuration& c, std::span<cons
       text += fmt::format("coordinate {} of theta left the domain of the potential", d.coordinate + 1);
       break;
   }
-  Potential<float> potential = make_potential(c.potential);
-  potential.prepare(theta);
-  const auto stable = potential.largest_stable_step();
-  if (stable && c.step_size >= *stable)
-    text += fmt::format("; step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
-  else if (d.where != Divergence::Where::sample)
-    text += fmt::format("; a step_size smaller than {} or a learning_rate smaller than {} may help", c.step_size,
-                        c.learning_rate);
-  return text;
+  return text + "; " + advice(d, c, theta);
 }
 
 Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads, bool quiet, std::stop_token stop) {

@@ -66,6 +66,17 @@ TEST(Divergence, OfThetaOutOfTheDomain) {
   EXPECT_TRUE(all_finite(json(folder / "r/summary.json")["theta"]));
 }
 
+// The advice names what is out of proportion, and not what cannot help.
+TEST(Divergence, OfAnObjectiveThatIsTooStrong) {
+  const Folder folder;
+  const Result result = run(folder, {"run", "langevin-reward", "--steps", "300", "--set", "reward.lambda=1e20", "--set",
+                                     "reward.denominator=1e-20", "--output", "r", "--quiet"});
+  EXPECT_EQ(result.code, 70);
+  EXPECT_TRUE(is_error_line(result.err, {"coordinate 1 of the gradient is not finite", "reward.lambda nearer to 0 than",
+                                         "reward.denominator larger than 1e-20"}));
+  EXPECT_EQ(result.err.find("step_size"), std::string::npos) << result.err;
+}
+
 TEST(Divergence, OfOneRunAmongRepeats) {
   const Folder folder;
   write(folder / "x.toml", changed(small_experiment, "step_size = 0.1", "step_size = 3"));
