@@ -161,7 +161,7 @@ std::string closing_table(const Summary& s, const fs::path& folder, bool report)
   std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s.experiment, s.method, s.seed,
                                  s.status, s.steps, s.seconds);
   const auto row = [&](std::string_view label, const std::string& value) {
-    text += fmt::format("  {:<21}{}\n", label, value);
+    text += fmt::format("  {:<29}{}\n", label, value);
   };
   const auto figure = [&](double value, std::string_view label, int digits) {
     if (std::isfinite(value)) row(label, shown(value, digits));
@@ -172,9 +172,13 @@ std::string closing_table(const Summary& s, const fs::path& folder, bool report)
   figure(s.figures.log_likelihood, "log-likelihood", 3);
   figure(s.figures.data_log_likelihood, "data log-likelihood", 4);
   for (const Reached& r : s.reached)
-    row(fmt::format("{} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
+    row(fmt::format("log-likelihood {} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
   constexpr std::size_t most = 24;
-  if (s.theta.size() <= most) row("theta", fmt::format("{:.3f}", fmt::join(s.theta, " ")));
+  if (s.theta.size() <= most) {
+    std::string theta;
+    for (const double t : s.theta) theta += (theta.empty() ? "" : " ") + shown(t, 3);
+    row("theta", theta);
+  }
   if (s.permutation) row("permutation", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   row(report ? "report" : "files", io::display(report ? folder / "report.html" : folder));
   return text;
@@ -187,16 +191,16 @@ std::string repeats_table(const std::vector<Summary>& runs, const Summary& over,
   };
   std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
                                  "exact reward", "exact KL", "log-likelihood");
-  for (const Reached& r : runs.front().reached) text += fmt::format("{:>10}", "at " + r.threshold);
+  for (const Reached& r : runs.front().reached) text += fmt::format("{:>16}", "step of " + r.threshold);
   for (const Summary& s : runs) {
     text += "\n" + row(s.seed, s.status, s.steps, s.figures);
-    for (const Reached& r : s.reached) text += fmt::format("{:>10}", r.step ? fmt::format("{}", *r.step) : "never");
+    for (const Reached& r : s.reached) text += fmt::format("{:>16}", r.step ? fmt::format("{}", *r.step) : "never");
   }
   text += "\n" + row("mean", "", "", over.figures);
   for (std::size_t k = 0; k < runs.front().reached.size(); ++k) {
     double sum = 0;
     for (const Summary& s : runs) sum += s.reached[k].step ? static_cast<double>(*s.reached[k].step) : Figures::none;
-    text += fmt::format("{:>10}", shown(sum / static_cast<double>(runs.size()), 0));
+    text += fmt::format("{:>16}", shown(sum / static_cast<double>(runs.size()), 0));
   }
   return text + fmt::format("\n{}\n", io::display(report ? folder / "report.html" : folder));
 }
