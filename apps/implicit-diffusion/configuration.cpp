@@ -680,6 +680,10 @@ Configuration load_experiment(const std::string& name_or_file, const Overrides& 
         fmt::format("no experiment is called {}{}", implicit_diffusion::io::excerpt(name_or_file),
                     near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
   }
+  if (std::error_code none; std::filesystem::exists(path / "config.toml", none))
+    throw Error(ErrorKind::missing, implicit_diffusion::io::display(path),
+                fmt::format("is a directory, a file is meant; did you mean {}?",
+                            implicit_diffusion::io::display(path / "config.toml")));
   constexpr std::size_t longest = 16 << 20;
   const std::string text = implicit_diffusion::io::read_file(path, longest);
   return read_configuration(text, implicit_diffusion::io::display(path), path.stem().string(),
