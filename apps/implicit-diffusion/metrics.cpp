@@ -36,7 +36,7 @@ bool quadrature_is_cheap(const GaussianMixture& law) {
 }  // namespace
 
 Measures::Measures(const Configuration& c, Workers* workers)
-    : potential_(make_potential(c.potential)), workers_(workers) {
+    : potential_(make_potential(c.potential)), samples_its_law_(c.method != Method::guided), workers_(workers) {
   if (!c.theta_opt.empty()) {
     optimal_ = potential_;
     optimal_->prepare(c.theta_opt);
@@ -58,7 +58,7 @@ double Measures::log_likelihood(const Population<float>& x) const {
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta) const {
   Figures f;
   if (x) f.log_likelihood = log_likelihood(*x);
-  const std::optional<GaussianMixture> law = potential_.law(theta);
+  const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
     if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
     if (law) f.exact_reward = reward_->expectation(*law).value_or(Figures::none);
