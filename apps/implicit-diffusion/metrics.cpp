@@ -44,7 +44,7 @@ Measures::Measures(const Configuration& c, Workers* workers)
   if (c.reward) reward_ = make_reward(*c.reward);
   if (c.reference) {
     if (!c.reference->data.empty())
-      data_ = read_population(c.reference->data, potential_.dimension());
+      data_ = read_reference_data(c, potential_);
     else if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
       divergence_.emplace(law);
   }

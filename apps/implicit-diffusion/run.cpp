@@ -230,7 +230,7 @@ int run(const RunOptions& o) {
   {  // What the run reads, read once before anything is written: a bad file leaves no folder behind.
     const Potential<float> potential = make_potential(c.potential);
     const Start start(c.start, static_cast<std::size_t>(c.particles), potential.dimension(), Noise(c.seed));
-    if (c.reference && !c.reference->data.empty()) read_population(c.reference->data, potential.dimension());
+    if (c.reference && !c.reference->data.empty()) read_reference_data(c, potential);
   }
   if (o.overwrite)
     for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples},
