@@ -15,6 +15,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 
 namespace program {
 
@@ -90,7 +91,8 @@ std::string written_list(const std::vector<double>& v) {
   for (std::size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + written(v[i]);
   return s + "]";
 }
-std::string written_matrix(const std::vector<std::vector<double>>& m) {
+using Matrix = std::vector<std::vector<double>>;  // row by row
+std::string written_matrix(const Matrix& m) {
   std::string s = "[";
   for (std::size_t i = 0; i < m.size(); ++i) s += (i ? ", " : "") + written_list(m[i]);
   return s + "]";
@@ -179,6 +181,11 @@ class Section {
     return value;
   }
 
+  // The particles and what moves them are single precision: a number must be one there, and its inverse too, with room
+  // for a few factors.
+  static constexpr double smallest = 1e-30, largest = 1e30;
+  static bool fits(double v) { return std::abs(v) >= smallest && std::abs(v) <= largest; }
+
   enum class Sign { any, positive, not_negative };
   double number(std::string_view key, double fallback, Sign sign) {
     const toml::node* n = find(key);
@@ -187,6 +194,10 @@ class Section {
       value = as_number(*n, key);
       if (sign == Sign::positive && !(value > 0)) fail(*n, key, fmt::format("{} must be positive", value));
       if (sign == Sign::not_negative && !(value >= 0)) fail(*n, key, fmt::format("{} must not be negative", value));
+      if (value != 0 && !fits(value))
+        fail(*n, key,
+             fmt::format("{} is too {} for single precision: its size must be between {} and {}", value,
+                         std::abs(value) < smallest ? "small" : "large", smallest, largest));
     }
     note(key, written(value));
     return value;
@@ -199,23 +210,22 @@ class Section {
     return value;
   }
 
-  std::vector<std::vector<double>> matrix(std::string_view key) {
+  Matrix matrix(std::string_view key) {
     const toml::node& n = need(key, "an array of arrays of numbers");
-    std::vector<std::vector<double>> value = as_matrix(n, key);
+    Matrix value = as_matrix(n, key);
     note(key, written_matrix(value));
     return value;
   }
 
-  std::vector<std::vector<double>> matrices(std::string_view key) {  // each one flattened, row by row
+  std::vector<Matrix> matrices(std::string_view key) {
     const toml::node& n = need(key, "an array of matrices");
     if (!n.is_array()) wrong_type(n, key, "an array of matrices");
-    std::vector<std::vector<double>> value;
+    std::vector<Matrix> value;
     std::string text = "[";
     for (const toml::node& m : *n.as_array()) {
-      const auto rows = as_matrix(m, key);
-      text += (value.empty() ? "" : ", ") + written_matrix(rows);
-      value.emplace_back();
-      for (const auto& row : rows) value.back().insert(value.back().end(), row.begin(), row.end());
+      text += value.empty() ? "" : ", ";
+      value.push_back(as_matrix(m, key));
+      text += written_matrix(value.back());
     }
     note(key, text + "]");
     return value;
@@ -314,9 +324,9 @@ class Section {
     for (const toml::node& v : *n.as_array()) value.push_back(as_number(v, key));
     return value;
   }
-  std::vector<std::vector<double>> as_matrix(const toml::node& n, std::string_view key) const {
+  Matrix as_matrix(const toml::node& n, std::string_view key) const {
     if (!n.is_array()) wrong_type(n, key, "an array of arrays of numbers");
-    std::vector<std::vector<double>> value;
+    Matrix value;
     for (const toml::node& row : *n.as_array()) value.push_back(as_numbers(row, key));
     return value;
   }
@@ -389,6 +399,11 @@ PotentialSpec read_potential(Section& s) {
   switch (p.kind) {
     case PotentialKind::quadratic:
       p.precision = s.matrix("precision");
+      for (std::size_t i = 0; i < p.precision.size(); ++i)
+        for (std::size_t j = 0; j < p.precision[i].size(); ++j)
+          if (const double v = p.precision[i][j];
+              std::abs(v) > Section::largest || (i == j && v > 0 && !Section::fits(v)))
+            s.fail("precision", fmt::format("{} does not fit into single precision", v));
       break;
     case PotentialKind::logistic_wells:
       p.centres = s.matrix("centres");
@@ -409,12 +424,20 @@ PotentialSpec read_potential(Section& s) {
   return p;
 }
 
+// A point that particles are compared with: squares of distances must be single-precision numbers too.
+constexpr double largest_coordinate = 1e18;
+void check_coordinates(const Section& s, std::string_view key, std::span<const double> point) {
+  for (const double v : point)
+    if (std::abs(v) > largest_coordinate) s.fail(key, fmt::format("{} is too large for single precision", v));
+}
+
 RewardSpec read_reward(Section& s, RewardKind fallback, double denominator, double lambda, std::size_t dimension) {
   RewardSpec r;
   r.kind = s.word("kind", fallback, rewards);
   r.centre = s.numbers("centre", {});
   if (r.centre.size() != dimension)
     s.fail("centre", fmt::format("{} numbers, the potential has dimension {}", r.centre.size(), dimension));
+  check_coordinates(s, "centre", r.centre);
   if (r.kind != RewardKind::quadratic) r.width = s.number("width", 20.0, Section::Sign::positive);
   if (r.kind == RewardKind::hard || r.kind == RewardKind::smooth)
     r.denominator = s.number("denominator", denominator, Section::Sign::positive);
@@ -438,6 +461,51 @@ std::vector<double> read_theta(const std::filesystem::path& path) {
   return theta;
 }
 
+// Where two entries of a matrix that ought to be equal are not, but for rounding.
+std::optional<std::string> asymmetry(std::span<const double> m, std::size_t d) {
+  for (std::size_t a = 0; a < d; ++a)
+    for (std::size_t b = 0; b < a; ++b) {
+      const double one = m[a * d + b], other = m[b * d + a], scale = std::sqrt(std::abs(m[a * d + a] * m[b * d + b]));
+      if (std::abs(one - other) > 1e-6 * scale)
+        return fmt::format("entries {} and {} at ({}, {})", one, other, a + 1, b + 1);
+    }
+  return std::nullopt;
+}
+
+// What is wrong with a law for single precision, and whether it is a mean or a covariance.
+struct Misfit {
+  enum class Of { mean, covariance } of;
+  std::string what;
+};
+std::optional<Misfit> misfit(const GaussianMixture& law) {
+  constexpr double smallest = 1e-37, largest = 1e37;  // the inverse is needed too
+  for (const implicit_diffusion::Gaussian& g : law.components)
+    for (std::size_t a = 0; a < g.mean.size(); ++a) {
+      const double variance = g.covariance[a * g.mean.size() + a];
+      if (!(variance >= smallest && variance <= largest))
+        return Misfit{Misfit::Of::covariance,
+                      fmt::format("a variance of {:.6g} does not fit into single precision", variance)};
+      if (const auto what = too_far(g.mean[a], std::sqrt(variance))) return Misfit{Misfit::Of::mean, *what};
+    }
+  return std::nullopt;
+}
+
+// Refuses a theta at which the potential has no law, or none that can be sampled.
+void check_parameters(const Section& s, std::string_view key, const PotentialSpec& spec,
+                      std::span<const double> theta) {
+  const implicit_diffusion::Potential<float> potential = make_potential(spec);
+  if (const auto j = potential.find_inadmissible(theta))
+    s.fail(key, fmt::format("number {} makes a covariance that is not positive definite", *j + 1));
+  if (spec.kind == PotentialKind::mixture && spec.covariance == CovarianceForm::direct) {
+    const implicit_diffusion::Mixture mixture(spec.components, spec.dimension, {spec.covariance, spec.kappa});
+    for (std::size_t i = 0; i < spec.components; ++i)
+      if (const auto what =
+              asymmetry(theta.subspan(mixture.covariance_at(i), spec.dimension * spec.dimension), spec.dimension))
+        s.fail(key, fmt::format("the covariance of component {} is not symmetric: {}", i + 1, *what));
+  }
+  if (const auto bad = misfit(*potential.law(theta))) s.fail(key, bad->what);
+}
+
 // The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what a
 // mixture is made of. Empty where none is given.
 std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, const std::filesystem::path& folder) {
@@ -457,25 +525,32 @@ std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, 
     const std::vector<double> logits = s.numbers("logits", std::vector<double>(potential.components));
     const auto means = s.matrix("means");
     const auto spreads = s.matrices("covariances");
+    for (const auto& [given, count] : {std::pair{"logits", logits.size()}, std::pair{"means", means.size()},
+                                       std::pair{"covariances", spreads.size()}})
+      if (count != potential.components)
+        s.fail(given, fmt::format("{} given, the mixture has {} components", count, potential.components));
     std::vector<implicit_diffusion::Gaussian> parts;
     const std::size_t d = potential.dimension;
-    if (logits.size() != potential.components)
-      s.fail("logits", fmt::format("{} of {} numbers", logits.size(), potential.components));
-    if (means.size() != potential.components)
-      s.fail("means", fmt::format("{} of {}", means.size(), potential.components));
-    if (spreads.size() != potential.components)
-      s.fail("covariances", fmt::format("{} of {}", spreads.size(), potential.components));
     for (std::size_t i = 0; i < potential.components; ++i) {
       if (means[i].size() != d)
-        s.fail("means", fmt::format("mean {} has {} coordinates of {}", i + 1, means[i].size(), d));
-      if (spreads[i].size() != d * d) s.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, d, d));
-      parts.push_back({means[i], spreads[i]});
+        s.fail("means", fmt::format("mean {} has {} coordinates, the dimension is {}", i + 1, means[i].size(), d));
+      if (spreads[i].size() != d || std::any_of(spreads[i].begin(), spreads[i].end(),
+                                                [d](const std::vector<double>& row) { return row.size() != d; }))
+        s.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, d, d));
+      parts.push_back({means[i], {}});
+      for (const std::vector<double>& row : spreads[i])
+        parts[i].covariance.insert(parts[i].covariance.end(), row.begin(), row.end());
+      if (const auto what = asymmetry(parts[i].covariance, d))
+        s.fail("covariances", fmt::format("matrix {} is not symmetric: {}", i + 1, *what));
     }
     try {
-      return mixture.parameters_of(logits, parts);
+      theta = mixture.parameters_of(logits, parts);
     } catch (const Error& e) {
       s.fail("covariances", e.what());
     }
+    if (const auto bad = misfit(mixture.law(theta)))
+      s.fail(bad->of == Misfit::Of::mean ? "means" : "covariances", bad->what);
+    return theta;
   } else {
     return {};
   }
@@ -485,13 +560,17 @@ std::vector<double> read_parameters(Section& s, const PotentialSpec& potential, 
     if (key == "theta") s.fail(key, what);
     throw Error(ErrorKind::data, implicit_diffusion::io::display(s.locate("theta_file", folder)), what);
   }
-  if (const auto j = make_potential(potential).find_inadmissible(theta))
-    s.fail(key, fmt::format("number {} makes a covariance that is not positive definite", *j + 1));
+  check_parameters(s, key, potential, theta);
   return theta;
 }
 
 // The potential; what it complains about as "potential.KEY: ..." is told with the line of that key.
 implicit_diffusion::Potential<float> checked_potential(const PotentialSpec& spec, const Section& s) {
+  for (const std::vector<double>& c : spec.centres) {
+    check_coordinates(s, "centres", c);
+    for (const double x : c)
+      if (const auto what = too_far(x, std::sqrt(spec.width / 2))) s.fail("centres", *what);
+  }
   try {
     return make_potential(spec);
   } catch (const Error& e) {
@@ -571,10 +650,12 @@ Configuration read_configuration(std::string_view text, const std::string& where
   c.schedule = top.word("schedule", ScheduleKind::constant, schedules);
   c.optimizer = top.word("optimizer", OptimizerKind::gradient_descent, optimizers);
   c.order = top.word("order", Order::paper, orders);
-  c.inner_steps = top.integer("inner_steps", c.method == Method::nested ? 10 : 1, 1);
+  constexpr std::int64_t steps_with_noise_of_their_own = std::int64_t{1} << 32;
+  c.inner_steps = top.integer("inner_steps", c.method == Method::nested ? 10 : 1, 1, steps_with_noise_of_their_own);
   c.warm_start = top.flag("warm_start", true);
   c.normaliser = top.word("normaliser", Normaliser::n_minus_1, normalisers);
-  if (c.normaliser == Normaliser::n_minus_1 && c.particles < 2)
+  const bool learns = c.method == Method::implicit || c.method == Method::nested;  // by a covariance
+  if (learns && c.normaliser == Normaliser::n_minus_1 && c.particles < 2)
     top.fail("particles", "1 particle has no covariance with normaliser n-1");
   c.log_every = top.integer("log_every", 10, 1);
   c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));
@@ -619,21 +700,17 @@ Configuration read_configuration(std::string_view text, const std::string& where
     if (c.start.mean.size() != v.dimension())
       start.fail("mean", fmt::format("{} numbers, the potential has dimension {}", c.start.mean.size(), v.dimension()));
     c.start.scale = start.number("scale", 1.0, Sign::not_negative);
-    constexpr double largest = 1e37;  // samples are single precision
-    for (const double m : c.start.mean)
-      if (std::abs(m) > largest) start.fail("mean", fmt::format("{} is too large for single precision", m));
-    if (c.start.scale > largest)
-      start.fail("scale", fmt::format("{} is too large for single precision", c.start.scale));
+    check_coordinates(start, "mean", c.start.mean);
   }
 
   c.theta_opt = top.numbers("theta_opt", c.reference ? c.reference->theta : std::vector<double>{});
   if (!c.theta_opt.empty() && c.theta_opt.size() != v.parameters())
     top.fail("theta_opt",
              fmt::format("{} numbers, the potential has {} parameters", c.theta_opt.size(), v.parameters()));
+  if (!c.theta_opt.empty()) check_parameters(top, "theta_opt", c.potential, c.theta_opt);
   c.thresholds = top.numbers("thresholds", {});
   if (!c.thresholds.empty() && c.theta_opt.empty()) top.fail("thresholds", "a log-likelihood needs theta_opt");
 
-  const bool learns = c.method == Method::implicit || c.method == Method::nested;
   if (learns && !c.reward && !c.reference && !c.base)
     top.fail("method", fmt::format("{} needs an objective: a table reward, reference or base", to_string(c.method)));
   if ((c.method == Method::guided || c.method == Method::unrolled) && !c.smooth_reward)
@@ -646,8 +723,10 @@ Configuration read_configuration(std::string_view text, const std::string& where
     s->finish(sections);
     c.resolved += s->lines();
   }
-  check_size(c, v.dimension(), v.parameters(),
-             [&](std::string_view key, const std::string& reason) { top.fail(key, reason); });
+  check_size(c, v.dimension(), v.parameters(), [&](std::string_view key, const std::string& reason) {
+    if (key == "reference.batch") reference.fail("batch", reason);
+    top.fail(key, reason);
+  });
   try {
     (void)toml::parse(c.resolved);
   } catch (const toml::parse_error&) {
@@ -680,6 +759,10 @@ Configuration load_experiment(const std::string& name_or_file, const Overrides& 
         fmt::format("no experiment is called {}{}", implicit_diffusion::io::excerpt(name_or_file),
                     near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
   }
+  if (std::error_code none; std::filesystem::exists(path / "config.toml", none))
+    throw Error(ErrorKind::missing, implicit_diffusion::io::display(path),
+                fmt::format("is a directory, a file is meant; did you mean {}?",
+                            implicit_diffusion::io::display(path / "config.toml")));
   constexpr std::size_t longest = 16 << 20;
   const std::string text = implicit_diffusion::io::read_file(path, longest);
   return read_configuration(text, implicit_diffusion::io::display(path), path.stem().string(),

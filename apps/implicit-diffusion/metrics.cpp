@@ -37,7 +37,7 @@ bool quadrature_is_cheap(const GaussianMixture& law) {
 }  // namespace
 
 Measures::Measures(const Configuration& c, Workers* workers)
-    : potential_(make_potential(c.potential)), workers_(workers) {
+    : potential_(make_potential(c.potential)), samples_its_law_(c.method != Method::guided), workers_(workers) {
   if (!c.theta_opt.empty()) {
     optimal_ = potential_;
     optimal_->prepare(c.theta_opt);
@@ -45,7 +45,7 @@ Measures::Measures(const Configuration& c, Workers* workers)
   if (c.reward) reward_ = make_reward(*c.reward);
   if (c.reference) {
     if (!c.reference->data.empty())
-      data_ = read_population(c.reference->data, potential_.dimension());
+      data_ = read_reference_data(c, potential_);
     else if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
       divergence_.emplace(law);
   }
@@ -59,7 +59,7 @@ double Measures::log_likelihood(const Population<float>& x) const {
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta) const {
   Figures f;
   if (x) f.log_likelihood = log_likelihood(*x);
-  const std::optional<GaussianMixture> law = potential_.law(theta);
+  const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
     if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
     if (law) f.exact_reward = reward_->expectation(*law).value_or(Figures::none);

@@ -23,6 +23,7 @@ class Measures {
 
  private:
   Potential<float> potential_;
+  bool samples_its_law_ = true;              // guided samples another one than pi*(theta)
   std::optional<Potential<float>> optimal_;  // prepared at theta_opt
   std::optional<Reward<float>> reward_;
   std::optional<implicit_diffusion::MixtureDivergence> divergence_;

@@ -41,6 +41,11 @@ void add_isa(CLI::App& command, std::optional<Level>& chosen) {
       ->type_name("LEVEL");
 }
 
+// An empty name would mean the default, which nobody asks for in this way.
+CLI::Validator not_empty() {
+  return {[](const std::string& name) { return name.empty() ? "'' is not a name" : ""; }, ""};
+}
+
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
@@ -64,7 +69,9 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   add_isa(*command, o->isa);
-  command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)")->type_name("DIR");
+  command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)")
+      ->type_name("DIR")
+      ->check(not_empty());
   command->add_option("--set", o->set, "change a key of the experiment's file; may be repeated")
       ->type_name("KEY=VALUE")
       ->take_all()
@@ -86,7 +93,8 @@ void add_report(CLI::App& app, Action& action) {
       ->required()
       ->type_name("");
   command->add_option("--output", o->output, "the file (default: report.html, of one run in its folder)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   command->callback([o, &action] { action = [o] { return report(*o); }; });
 }
 

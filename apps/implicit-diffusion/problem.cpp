@@ -13,6 +13,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 namespace program {
 
 using namespace implicit_diffusion;
@@ -58,6 +62,13 @@ void check_size(const Configuration& c, std::size_t dimension, std::size_t param
   if (samples > 0.8 * memory) too_large("particles", c.particles, samples);
   if (static_cast<double>(c.particles) * static_cast<double>(dimension) > 0x1p34)
     refuse("particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
+  if (c.reference) {
+    const auto batch = static_cast<double>(c.reference->batch);
+    const double drawn = batch * (static_cast<double>(dimension) + 3.0) * sizeof(float);
+    if (drawn > 0.8 * memory) too_large("reference.batch", static_cast<std::int64_t>(c.reference->batch), drawn);
+    if (batch * static_cast<double>(dimension) > 0x1p34)
+      refuse("reference.batch", fmt::format("{}: at most 2^34 numbers have noise of their own", c.reference->batch));
+  }
   const double rows = static_cast<double>(c.steps) / static_cast<double>(c.log_every);
   const double metrics = rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double);
   if (metrics > 0.8 * memory) too_large("log_every", c.log_every, metrics);
@@ -75,6 +86,28 @@ Population<float> read_population(const std::filesystem::path& path, std::size_t
     throw Error(
         ErrorKind::data, io::display(path),
         fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
+  return x;
+}
+
+std::optional<std::string> too_far(double v, double deviation) {
+  const double spacing = std::abs(v) * 0x1p-23;
+  if (spacing <= deviation / 100) return std::nullopt;
+  return fmt::format(
+      "{} is too far from the origin for a standard deviation of {:.3g}: single-precision numbers are {:.3g} apart "
+      "there; shift centres, means and data towards 0",
+      v, deviation, spacing);
+}
+
+Population<float> read_reference_data(const Configuration& c, const Potential<float>& potential) {
+  Population<float> x = read_population(c.reference->data, potential.dimension());
+  const std::optional<GaussianMixture> law = potential.law(c.start.theta);
+  for (std::size_t j = 0; law && j < x.dimension(); ++j) {
+    double sum = 0, variance = 0;
+    for (const float v : std::as_const(x).coordinate(j)) sum += static_cast<double>(v);
+    for (const Gaussian& g : law->components) variance = std::max(variance, g.covariance[j * x.dimension() + j]);
+    if (const auto what = too_far(sum / static_cast<double>(x.size()), std::sqrt(variance)))
+      throw Error(ErrorKind::data, io::display(c.reference->data), fmt::format("column {}: its mean {}", j + 1, *what));
+  }
   return x;
 }
 
@@ -128,7 +161,7 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
                                                  Noise noise) {
   const ReferenceSpec& r = *c.reference;
   if (!r.theta.empty()) return std::make_unique<MixtureReference<float>>(*potential.law(r.theta), r.batch, noise);
-  Population<float> data = read_population(r.data, potential.dimension());
+  Population<float> data = read_reference_data(c, potential);
   if (r.batch == 0) return std::make_unique<FixedReference<float>>(std::move(data));
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
 }

@@ -29,6 +29,10 @@ Reward<float> make_reward(const RewardSpec& spec);
 void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters,
                 const std::function<void(std::string_view key, const std::string& reason)>& refuse);
 
+// Far from the origin single-precision numbers are far apart: a complaint where that is more, at v, than a hundredth of a
+// standard deviation.
+std::optional<std::string> too_far(double v, double deviation);
+
 // Where chains begin: a Gaussian, or the samples of a file.
 class Start {
  public:
@@ -43,6 +47,10 @@ class Start {
 
 // Samples of a file as a population. Throws an Error unless it has `dimension` columns.
 Population<float> read_population(const std::filesystem::path& path, std::size_t dimension);
+
+// The data of a reference. Throws an Error too where, as a whole, it lies so far from the origin that single precision
+// does not resolve the law there.
+Population<float> read_reference_data(const Configuration& c, const Potential<float>& potential);
 
 // The optimizer a configuration names.
 struct AnyOptimizer {

@@ -39,8 +39,8 @@ void Progress::operator()(std::int64_t step, const Figures& figures) {
   std::string line = fmt::format("{}: {:3.0f} %  step {} of {}  {:.0f} steps/s", label_,
                                  100.0 * static_cast<double>(step) / static_cast<double>(steps_), step, steps_, rate);
   if (rate > 0) line += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step) / rate));
-  if (std::isfinite(figures.reward)) line += fmt::format("  reward {:.4f}", figures.reward);
-  if (std::isfinite(figures.log_likelihood)) line += fmt::format("  log-likelihood {:.3f}", figures.log_likelihood);
+  if (std::isfinite(figures.reward)) line += "  reward " + shown(figures.reward, 4);
+  if (std::isfinite(figures.log_likelihood)) line += "  log-likelihood " + shown(figures.log_likelihood, 3);
   print_error(terminal_ ? fmt::format("\r\x1b[K{}", line) : line + "\n");
   shown_ = true;
 }

@@ -91,6 +91,35 @@ Summary summarise(const Configuration& c, const RunResult& r, const Recorder& re
   return s;
 }
 
+// What may help a run that diverged: weights of the objective that are out of proportion are named first.
+std::string advice(const Divergence& d, const Configuration& c, std::span<const double> theta) {
+  Potential<float> potential = make_potential(c.potential);
+  potential.prepare(theta);
+  if (const auto stable = potential.largest_stable_step(); stable && c.step_size >= *stable)
+    return fmt::format("step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
+
+  constexpr double strong = 100;
+  std::vector<std::string> changes;
+  const bool learns = c.method == Method::implicit || c.method == Method::nested || c.method == Method::unrolled;
+  const bool smooth = c.method == Method::guided || c.method == Method::unrolled;
+  if (const auto& r = smooth ? c.smooth_reward : c.reward; r && (learns || smooth)) {
+    const char* table = smooth ? "smooth_reward" : "reward";
+    const bool scaled = r->kind == RewardKind::hard || r->kind == RewardKind::smooth;
+    if (c.method != Method::unrolled && std::abs(r->lambda) > (learns ? strong : 0))
+      changes.push_back(fmt::format("{}.lambda nearer to 0 than {}", table, r->lambda));
+    if (scaled && r->denominator < 1 / strong)
+      changes.push_back(fmt::format("{}.denominator larger than {}", table, r->denominator));
+  }
+  if (learns && !smooth && c.reference && c.reference->beta > strong)
+    changes.push_back(fmt::format("reference.beta smaller than {}", c.reference->beta));
+  if (learns && !smooth && c.base && c.base->beta > strong)
+    changes.push_back(fmt::format("base.beta smaller than {}", c.base->beta));
+  const bool overflows = learns && d.where == Divergence::Where::gradient && !changes.empty();
+  if (learns && !overflows) changes.push_back(fmt::format("learning_rate smaller than {}", c.learning_rate));
+  if (!overflows) changes.push_back(fmt::format("step_size smaller than {}", c.step_size));
+  return fmt::format("a {} may help", fmt::join(changes, " or a "));
+}
+
 std::string describe(const Divergence& d, const Configuration& c, std::span<const double> theta) {
   std::string text = fmt::format("diverged at step {}: ", d.step);
   switch (d.where) {
@@ -104,15 +133,7 @@ std::string describe(const Divergence& d, const Configuration& c, std::span<cons
       text += fmt::format("coordinate {} of theta left the domain of the potential", d.coordinate + 1);
       break;
   }
-  Potential<float> potential = make_potential(c.potential);
-  potential.prepare(theta);
-  const auto stable = potential.largest_stable_step();
-  if (stable && c.step_size >= *stable)
-    text += fmt::format("; step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
-  else if (d.where != Divergence::Where::sample)
-    text += fmt::format("; a step_size smaller than {} or a learning_rate smaller than {} may help", c.step_size,
-                        c.learning_rate);
-  return text;
+  return text + "; " + advice(d, c, theta);
 }
 
 Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads, bool quiet, std::stop_token stop) {
@@ -140,7 +161,7 @@ std::string closing_table(const Summary& s, const fs::path& folder, bool report)
   std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s.experiment, s.method, s.seed,
                                  s.status, s.steps, s.seconds);
   const auto row = [&](std::string_view label, const std::string& value) {
-    text += fmt::format("  {:<21}{}\n", label, value);
+    text += fmt::format("  {:<29}{}\n", label, value);
   };
   const auto figure = [&](double value, std::string_view label, int digits) {
     if (std::isfinite(value)) row(label, shown(value, digits));
@@ -151,9 +172,13 @@ std::string closing_table(const Summary& s, const fs::path& folder, bool report)
   figure(s.figures.log_likelihood, "log-likelihood", 3);
   figure(s.figures.data_log_likelihood, "data log-likelihood", 4);
   for (const Reached& r : s.reached)
-    row(fmt::format("{} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
+    row(fmt::format("log-likelihood {} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
   constexpr std::size_t most = 24;
-  if (s.theta.size() <= most) row("theta", fmt::format("{:.3f}", fmt::join(s.theta, " ")));
+  if (s.theta.size() <= most) {
+    std::string theta;
+    for (const double t : s.theta) theta += (theta.empty() ? "" : " ") + shown(t, 3);
+    row("theta", theta);
+  }
   if (s.permutation) row("permutation", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   row(report ? "report" : "files", io::display(report ? folder / "report.html" : folder));
   return text;
@@ -166,16 +191,16 @@ std::string repeats_table(const std::vector<Summary>& runs, const Summary& over,
   };
   std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
                                  "exact reward", "exact KL", "log-likelihood");
-  for (const Reached& r : runs.front().reached) text += fmt::format("{:>10}", "at " + r.threshold);
+  for (const Reached& r : runs.front().reached) text += fmt::format("{:>16}", "step of " + r.threshold);
   for (const Summary& s : runs) {
     text += "\n" + row(s.seed, s.status, s.steps, s.figures);
-    for (const Reached& r : s.reached) text += fmt::format("{:>10}", r.step ? fmt::format("{}", *r.step) : "never");
+    for (const Reached& r : s.reached) text += fmt::format("{:>16}", r.step ? fmt::format("{}", *r.step) : "never");
   }
   text += "\n" + row("mean", "", "", over.figures);
   for (std::size_t k = 0; k < runs.front().reached.size(); ++k) {
     double sum = 0;
     for (const Summary& s : runs) sum += s.reached[k].step ? static_cast<double>(*s.reached[k].step) : Figures::none;
-    text += fmt::format("{:>10}", shown(sum / static_cast<double>(runs.size()), 0));
+    text += fmt::format("{:>16}", shown(sum / static_cast<double>(runs.size()), 0));
   }
   return text + fmt::format("\n{}\n", io::display(report ? folder / "report.html" : folder));
 }
@@ -205,7 +230,7 @@ int run(const RunOptions& o) {
   {  // What the run reads, read once before anything is written: a bad file leaves no folder behind.
     const Potential<float> potential = make_potential(c.potential);
     const Start start(c.start, static_cast<std::size_t>(c.particles), potential.dimension(), Noise(c.seed));
-    if (c.reference && !c.reference->data.empty()) read_population(c.reference->data, potential.dimension());
+    if (c.reference && !c.reference->data.empty()) read_reference_data(c, potential);
   }
   if (o.overwrite)
     for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples},
@@ -217,7 +242,7 @@ int run(const RunOptions& o) {
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
-  prepare_directory(folder, o.overwrite);
+  const io::FolderLock ours = prepare_directory(folder, o.overwrite);
 
   std::vector<Done> done;
   std::string text;

@@ -2,7 +2,6 @@
 
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
-#include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
@@ -35,11 +34,13 @@ bool is_replaced(const fs::path& folder, const fs::path& file) {
   return is_run_file || is_repeat(*inside.begin());
 }
 
-void prepare_directory(const fs::path& folder, bool overwrite) {
+io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_directory(folder, error))
     throw Error(ErrorKind::output, io::display(folder), "exists and is not a folder");
-  if (fs::is_directory(folder, error) && !fs::is_empty(folder, error)) {
+  io::make_directory(folder);
+  io::FolderLock lock(folder);
+  if (!fs::is_empty(folder, error)) {
     if (!overwrite)
       throw Error(ErrorKind::output, io::display(folder),
                   "exists and is not empty; --output names another folder, --overwrite replaces the run in it");
@@ -52,7 +53,7 @@ void prepare_directory(const fs::path& folder, bool overwrite) {
       if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
     }
   }
-  io::make_directory(folder);
+  return lock;
 }
 
 std::vector<fs::path> repeats_of(const fs::path& folder) {

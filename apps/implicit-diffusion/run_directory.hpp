@@ -1,6 +1,7 @@
 // The folder of a run: which files it has, and reading them back for a report.
 #pragma once
 
+#include "implicit_diffusion/io/file.hpp"
 #include "metrics.hpp"
 
 #include <filesystem>
@@ -8,9 +9,9 @@
 
 namespace program {
 
-// Makes the folder ready for a new run. An existing one that is not empty is refused, unless `overwrite`: then the
-// files of the run that was there go, and nothing else.
-void prepare_directory(const std::filesystem::path& folder, bool overwrite);
+// Makes the folder ready for a new run, and keeps other runs out of it until the lock goes. An existing one that is not
+// empty is refused, unless `overwrite`: then the files of the run that was there go, and nothing else.
+implicit_diffusion::io::FolderLock prepare_directory(const std::filesystem::path& folder, bool overwrite);
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
 

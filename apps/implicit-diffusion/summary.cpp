@@ -125,6 +125,10 @@ Summary read_summary(const std::string& text, const std::string& where) {
   return s;
 }
 
-std::string shown(double v, int digits) { return std::isfinite(v) ? fmt::format("{:.{}f}", v, digits) : "-"; }
+std::string shown(double v, int digits) {
+  if (!std::isfinite(v)) return "-";
+  constexpr double longest = 1e9;
+  return std::abs(v) < longest ? fmt::format("{:.{}f}", v, digits) : fmt::format("{:.6g}", v);
+}
 
 }  // namespace program

@@ -54,7 +54,7 @@ std::string to_json(const Summary& over, const std::vector<Summary>& runs);
 // figures that are missing are NaN, and texts empty.
 Summary read_summary(const std::string& text, const std::string& where);
 
-// A figure as people read it; "-" where there is none.
+// A figure as people read it: with an exponent where it is huge, "-" where there is none.
 std::string shown(double v, int digits);
 
 }  // namespace program

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,14 +140,17 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   if (!path.has_filename() || cuts_off(path))
     throw Error(ErrorKind::output, display(path), "is not the name of a file");
 
-  // A temporary file of an earlier process with our number may be left over: its name is passed by.
+  // A temporary file of an earlier process with our number may be left over: its name is passed by. A file system that
+  // says EEXIST to every name is not asked for ever.
+  constexpr int most_names = 1000;
   const std::filesystem::path folder = folder_of(path);
   std::filesystem::path temporary;
   int fd = -1;
-  do {
+  for (int tried = 0; fd < 0 && tried < most_names; ++tried) {
     temporary = folder / fmt::format(".implicit-diffusion-{}-{}.tmp", ::getpid(), counter++);
     fd = uninterrupted([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-  } while (fd < 0 && errno == EEXIST);
+    if (fd < 0 && errno != EEXIST) break;
+  }
   if (fd < 0) {
     const int error = errno;
     throw Error(is_exhaustion(error) ? ErrorKind::io : ErrorKind::output, display(path),
@@ -191,6 +195,18 @@ void make_directory(const std::filesystem::path& path) {
   if (!error && std::filesystem::is_directory(path, error)) return;
   throw Error(ErrorKind::output, display(path),
               fmt::format("the folder cannot be made: {}", reason(error ? error.value() : ENOTDIR)));
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : fd_(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+  // A folder that cannot be read, or a file system without locks, is no reason not to work.
+  if (fd_ < 0 || uninterrupted([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
+  ::close(fd_);
+  throw Error(ErrorKind::output, display(folder), "another run is writing into this folder");
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace implicit_diffusion::io

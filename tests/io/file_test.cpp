@@ -103,6 +103,47 @@ TEST(File, PassesByATemporaryFileThatIsLeftOver) {
   EXPECT_EQ(folder.size(), 502);
 }
 
+TEST(File, DoesNotLookForANameForEver) {
+  const TemporaryFolder folder;
+  for (int k = 0; k < 4000; ++k)
+    std::ofstream(folder / (".implicit-diffusion-" + std::to_string(::getpid()) + "-" + std::to_string(k) + ".tmp"));
+  EXPECT_ERROR(write_file(folder / "a", "x"), output, "cannot be written: File exists");
+  EXPECT_EQ(folder.size(), 4000);
+}
+
+TEST(Folder, IsLockedByOneAtATime) {
+  const TemporaryFolder folder;
+  {
+    const FolderLock lock(folder.path());
+    EXPECT_ERROR(FolderLock(folder.path()), output, folder.path().native() + ": another run");
+    make_directory(folder / "below");
+    EXPECT_NO_THROW(FolderLock(folder / "below")) << "a lock is of one folder only";
+  }
+  const FolderLock again(folder.path());
+  EXPECT_EQ(folder.size(), 1) << "no file tells of a lock";
+}
+
+// However a process ends, its lock goes with it.
+TEST(Folder, IsFreeWhenItsHolderIsKilled) {
+  const TemporaryFolder folder;
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const FolderLock lock(folder.path());
+    (void)!::write(ready[1], "x", 1);
+    for (;;) ::pause();
+  }
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_ERROR(FolderLock(folder.path()), output, "another run");
+  ::kill(holder, SIGKILL);
+  ::waitpid(holder, nullptr, 0);
+  EXPECT_NO_THROW(FolderLock(folder.path()));
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
 TEST(File, MissingOrOfTheWrongType) {
   const TemporaryFolder folder;
   write_file(folder / "file", "x");

@@ -86,6 +86,49 @@ TEST(GoodRun, PrintsTheClosingTableAndNothingElse) {
   EXPECT_NE(table.back().find("runs/langevin-reward-0/report.html"), std::string::npos);
 }
 
+TEST(GoodRun, SaysWhatWasReached) {
+  const Folder folder;
+  const Result result = run(folder, short_run);
+  EXPECT_NE(result.out.find("\n  log-likelihood -5.8 reached  never\n"), std::string::npos) << result.out;
+}
+
+TEST(GoodRun, HugeNumbersHaveExponents) {
+  const Folder folder;
+  const Result result = run(folder, short_run + Words{"--set", "start.theta=[1e300, 0, 0, 0, 0, -1e300]"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find(" 1e+300 0.000 "), std::string::npos) << result.out;
+  for (const std::string& line : lines(result.out)) EXPECT_LT(line.size(), 120U) << line;
+}
+
+// A method without a covariance can do with one particle.
+TEST(GoodRun, OneParticleIsEnoughForSampling) {
+  const Folder folder;
+  for (const char* method : {"langevin-initial", "langevin-optimised", "guided", "unrolled"}) {
+    const Result result = run(folder, {"run", "langevin-reward", "--set", std::string("method=") + method, "--set",
+                                       "particles=1", "--steps", "25", "--output", method, "--quiet"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(io::read_npy(folder / method / "samples.npy").shape, (Shape{1, 2}));
+    EXPECT_TRUE(json(folder / method / "summary.json")["reward"].is_number());
+  }
+}
+
+// Guided samples are of another law than pi*(theta): figures of that one would tell nothing about them.
+TEST(GoodRun, GuidedHasNoExactFigures) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--set", "method=guided", "--output", "r"}).code, 0);
+  const Json guided = json(folder / "r/summary.json");
+  EXPECT_TRUE(guided["exact_reward"].is_null() && guided["exact_kl"].is_null());
+  EXPECT_TRUE(guided["reward"].is_number() && guided["log_likelihood"].is_number());
+  for (const double v : column(folder / "r", "exact_reward")) EXPECT_TRUE(std::isnan(v));
+}
+
+// A hundredth of a standard deviation is 2^23 / 100 = 83886 of them from the origin: this side of it is not refused.
+TEST(GoodRun, FarFromTheOriginButNotTooFar) {
+  const Folder folder;
+  write(folder / "x.toml", changed(small_experiment, "theta = [0.0]", "theta = [80000.0]\nmean = [80000.0]"));
+  EXPECT_EQ(run(folder, {"run", "x.toml"}).code, 0);
+}
+
 TEST(GoodRun, CountsTheInnerStepsAsGradientEvaluations) {
   const Folder folder;
   ASSERT_EQ(run(folder, short_run + Words{"--set", "method=nested", "--output", "r"}).code, 0);
@@ -158,6 +201,24 @@ TEST(GoodRun, OverwriteReplacesTheRunAndNothingElse) {
   EXPECT_EQ(contents(folder / "r/notes.txt"), "mine");
 }
 
+// One run and repeats of it have the same folder unless told otherwise: the second is refused, or takes the place of
+// all that the first left.
+TEST(GoodRun, OneRunAndRepeatsDoNotMix) {
+  const Words repeated = short_run + Words{"--repeats", "2"};
+  for (const auto& [first, second] : {std::pair{short_run, repeated}, std::pair{repeated, short_run}}) {
+    const Folder folder, fresh;
+    ASSERT_EQ(run(folder, first).code, 0);
+    const auto before = tree(folder.path());
+    const Result refused = run(folder, second);
+    EXPECT_EQ(refused.code, 73);
+    EXPECT_TRUE(is_error_line(refused.err, {"runs/langevin-reward-0: ", "not empty", "--overwrite"}));
+    EXPECT_TRUE(tree(folder.path()) == before);
+    ASSERT_EQ(run(folder, second + Words{"--overwrite"}).code, 0);
+    ASSERT_EQ(run(fresh, second).code, 0);
+    EXPECT_EQ(names(folder.path()), names(fresh.path()));
+  }
+}
+
 // The configuration may lie in the folder that is overwritten.
 TEST(GoodRun, OverwritesItself) {
   const Folder folder;
@@ -218,6 +279,14 @@ TEST(GoodRun, ReportsAreMadeAgainAndCompare) {
   EXPECT_NE(comparison.find("Curves over the work"), std::string::npos) << "a nested step costs ten";
   EXPECT_EQ(run(folder, {"report", "a", "b", "--output", "both.html"}).out, "both.html\n");
   EXPECT_TRUE(fs::exists(folder / "both.html"));
+  // A file that nobody named stays; one that was named is replaced.
+  write(folder / "report.html", "mine");
+  const Result refused = run(folder, {"report", "a", "b"});
+  EXPECT_EQ(refused.code, 73);
+  EXPECT_TRUE(is_error_line(refused.err, {"report.html: exists", "--output"}));
+  EXPECT_EQ(contents(folder / "report.html"), "mine");
+  EXPECT_EQ(run(folder, {"report", "a", "b", "--output", "report.html"}).code, 0);
+  EXPECT_NE(contents(folder / "report.html"), "mine");
   const Result nowhere = run(folder, {"report", "a", "b", "--output", "no/both.html"});
   EXPECT_EQ(nowhere.code, 73);
   EXPECT_TRUE(is_error_line(nowhere.err, {"no/both.html"}));

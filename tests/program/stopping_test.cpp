@@ -12,6 +12,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 bool all_finite(const Json& list) {
   return std::all_of(list.begin(), list.end(), [](const Json& v) { return v.is_number(); });
 }
@@ -59,6 +64,17 @@ TEST(Divergence, OfThetaOutOfTheDomain) {
   EXPECT_EQ(names(folder / "r"), files_without_samples);
   EXPECT_EQ(json(folder / "r/summary.json")["status"], "diverged");
   EXPECT_TRUE(all_finite(json(folder / "r/summary.json")["theta"]));
+}
+
+// The advice names what is out of proportion, and not what cannot help.
+TEST(Divergence, OfAnObjectiveThatIsTooStrong) {
+  const Folder folder;
+  const Result result = run(folder, {"run", "langevin-reward", "--steps", "300", "--set", "reward.lambda=1e20", "--set",
+                                     "reward.denominator=1e-20", "--output", "r", "--quiet"});
+  EXPECT_EQ(result.code, 70);
+  EXPECT_TRUE(is_error_line(result.err, {"coordinate 1 of the gradient is not finite", "reward.lambda nearer to 0 than",
+                                         "reward.denominator larger than 1e-20"}));
+  EXPECT_EQ(result.err.find("step_size"), std::string::npos) << result.err;
 }
 
 TEST(Divergence, OfOneRunAmongRepeats) {
@@ -147,6 +163,35 @@ TEST_F(Interrupted, RepeatsAreCompleteToo) {
   EXPECT_EQ(summary["status"], "interrupted");
   EXPECT_EQ(summary["seeds"].size(), summary["runs"].size());
   for (const Json& seed : summary["seeds"]) expect_complete(folder_ / ("r/seed-" + seed.dump()));
+}
+
+// A folder belongs to one run at a time, and to none when that is gone.
+TEST_F(Interrupted, ASecondRunIsKeptOutOfTheFolder) {
+  write(folder_ / "x.toml", small_experiment);
+  for (const Words& first : {Words{}, Words{"--repeats", "2"}}) {
+    fs::remove_all(folder_ / "r");
+    Process process = start(first + Words{"--quiet"});
+    wait_for_the_loop();
+    const auto before = tree(folder_.path());
+    for (const Words& second : {Words{}, Words{"--overwrite"}, Words{"--repeats", "2", "--overwrite"}}) {
+      const Result loser = run(folder_, Words{"run", "x.toml", "--output", "r"} + second);
+      EXPECT_EQ(loser.code, 73);
+      EXPECT_EQ(loser.out, "");
+      EXPECT_TRUE(is_error_line(loser.err, {"r: ", "another run"}));
+    }
+    EXPECT_TRUE(tree(folder_.path()) == before) << "the second run has changed files";
+    process.send(SIGINT);
+    EXPECT_EQ(process.wait().code, 130);
+    expect_complete(first.empty() ? folder_ / "r" : folder_ / "r/seed-0");
+  }
+
+  fs::remove_all(folder_ / "r");
+  Process killed = start();
+  wait_for_the_loop();
+  killed.send(SIGKILL);
+  (void)killed.wait();
+  EXPECT_EQ(run(folder_, {"run", "x.toml", "--output", "r", "--overwrite"}).code, 0);
+  EXPECT_EQ(names(folder_ / "r"), files_of_a_run);
 }
 
 // stdout that cannot be written: an error, but the run's files are complete.

@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace implicit_diffusion::io {
 
@@ -30,5 +31,21 @@ void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 // Makes the folder and those above it; one that exists is fine. Throws Error: output if it cannot be made.
 void make_directory(const std::filesystem::path& path);
+
+// Keeps a folder to one writer for as long as it lives: a second lock, of this process or another, is refused with an
+// output Error. It is the system's lock on the folder itself, so no file shows it, and it goes with the process however
+// that ends. Only those who ask for a lock are held off. Where the file system has no locks, nobody is.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::filesystem::path& folder);
+  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  FolderLock& operator=(FolderLock&&) = delete;
+  ~FolderLock();
+
+ private:
+  int fd_;
+};
 
 }  // namespace implicit_diffusion::io
