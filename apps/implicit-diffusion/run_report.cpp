@@ -10,6 +10,7 @@
 #include "implicit_diffusion/report/page.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +37,18 @@ bool has(const RunFiles& run, std::string_view name) {
 
 // With the true minus, as the axes have it.
 std::string minus(const std::string& number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
+
+// In running text the name of the law is not to be broken into lines.
+constexpr const char* the_law = "π*\u2060(θ)";
+
+// The name of a run's folder, however it was written.
+std::string folder_name(const RunFiles& run) { return (run.folder / "").parent_path().filename().string(); }
+
+// The same, for one of several repeats with the name of the folder that holds them.
+std::string run_name(const RunFiles& run, bool with_parent) {
+  const std::string name = folder_name(run), parent = run.folder.parent_path().filename().string();
+  return with_parent && name.starts_with("seed-") && !parent.empty() ? parent + "/" + name : name;
+}
 
 // The name of a coordinate: x, or x₁, x₂, ... where there are several.
 std::string coordinate_name(std::size_t j, std::size_t dimension) {
@@ -117,6 +130,7 @@ struct LawPicture {
   const Target* target;                 // or null
   std::vector<report::Marker> markers;  // in the plane
   bool narrow = false;                  // one of three side by side
+  std::string law_name = "π*(θ)";
 };
 
 // Which share of the points is where the law has nine tenths of its mass: nine tenths, if they follow it.
@@ -146,7 +160,7 @@ report::Figure draw(const LawPicture& picture, const Window& w) {
   std::vector<double> density;
   report::Figure figure;
   if (d == 1) {
-    report::Series curve{"density of π*(θ)", {}, {}};
+    report::Series curve{"density of " + picture.law_name, {}, {}};
     for (int i = 0; i <= 300; ++i) {
       const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
       curve.x.push_back(x);
@@ -190,11 +204,12 @@ report::Figure draw(const LawPicture& picture, const Window& w) {
   figure.caption = picture.caption;
   const std::vector<double> level = report::mass_levels(density, std::array{0.9});
   if (picture.samples && !level.empty()) {
-    figure.caption += fmt::format(" {:.0f} % of them", 100 * share_within(*picture.samples, log_density, d, level[0]));
+    figure.caption +=
+        fmt::format(" {:.0f}\u00a0% of them", 100 * share_within(*picture.samples, log_density, d, level[0]));
     if (target && target->size() > 0)
-      figure.caption += fmt::format(" and {:.0f} % of the {}", 100 * share_within(*target, log_density, d, level[0]),
-                                    picture.target->name);
-    figure.caption += " lie where π*(θ) has 90 % of its mass.";
+      figure.caption += fmt::format(" and {:.0f}\u00a0% of the {}",
+                                    100 * share_within(*target, log_density, d, level[0]), picture.target->name);
+    figure.caption += fmt::format(" lie where {} has 90\u00a0% of its mass.", the_law);
   }
   return figure;
 }
@@ -238,7 +253,8 @@ class LawPictures {
   report::Figure end(const std::string& title, bool narrow) const {
     const bool none = run_.samples.size() == 0;
     std::string caption = none ? "The run diverged: there are no samples." : "The samples after the last step.";
-    if (!none && run_.configuration.method == Method::guided) caption += " Guidance moves them away from π*(θ), not θ.";
+    if (!none && run_.configuration.method == Method::guided)
+      caption += fmt::format(" Guidance moves them away from {}, not θ.", the_law);
     return draw({title, caption, law(run_.theta.back()), none ? nullptr : &run_.samples, target(), markers_, narrow},
                 window_);
   }
@@ -252,14 +268,18 @@ class LawPictures {
                  nullptr,
                  target(),
                  {},
-                 three_in_a_row()},
+                 three_in_a_row(),
+                 "the reference"},
                 window_);
   }
 
   std::string text() const {
-    std::string text =
-        potential_.dimension() > 2 ? "The marginals of π*(θ) and of the samples in the first two coordinates." : "";
-    if (!missing_.empty()) text += (text.empty() ? "" : " ") + missing_;
+    std::string text = fmt::format(
+        "{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once they have had the "
+        "time.",
+        the_law);
+    if (potential_.dimension() > 2) text += " Shown are marginals in the first two coordinates.";
+    if (!missing_.empty()) text += " " + missing_;
     return text;
   }
 
@@ -305,7 +325,7 @@ void add_law(report::Page& page, const RunFiles& run, const std::string& more = 
   if (!has_law(run)) return;
   const LawPictures pictures(run);
   report::Section section{.heading = "The law and its samples", .text = pictures.text()};
-  section.text += (section.text.empty() || more.empty() ? "" : " ") + more;
+  if (!more.empty()) section.text += " " + more;
   section.figures = {pictures.start(), pictures.end()};
   section.three_in_a_row = pictures.three_in_a_row();
   if (auto reference = pictures.reference()) section.figures.push_back(std::move(*reference));
@@ -319,8 +339,7 @@ struct ChartSpec {
 };
 // Which columns of metrics.csv are drawn, and how.
 constexpr std::array chart_specs{
-    ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false,
-              "More is better; where the samples follow π*(θ), its expectation under π*(θ) is the same."},
+    ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false, "More is better."},
     ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt), nats", nullptr,
               nullptr, false, "How likely the samples are at the parameters θ_opt of the configuration."},
     ChartSpec{"exact_kl", "KL divergence from the reference", "KL(reference ‖ π*(θ)), nats", nullptr, nullptr, true,
@@ -430,12 +449,16 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis 
         if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));
     }
     if (chart.series.empty()) continue;
+    std::string caption = curve_caption(chart, groups.size() == 1, spec.meaning);
+    if (chart.series.size() > 1 && groups.size() == 1)
+      caption += fmt::format(" Where the samples follow {}, the two agree.", the_law);
     if (std::string_view(spec.column) == "log_likelihood") {
       for (const double t : c.thresholds) chart.levels.push_back({t, minus(written(t))});
+      if (!c.thresholds.empty()) caption += " Dotted: its thresholds.";
       if (const double level = reference_log_likelihood(c); groups.size() == 1 && std::isfinite(level))
-        chart.levels.push_back({level, "of the reference itself"});
+        chart.levels.push_back({level, "of the reference"});
     }
-    section.figures.push_back({report::to_svg(chart), curve_caption(chart, groups.size() == 1, spec.meaning)});
+    section.figures.push_back({report::to_svg(chart), caption});
   }
   if (std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.runs.size() > 1; }))
     section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
@@ -565,10 +588,12 @@ report::Table components_table(const GaussianMixture& start, const GaussianMixtu
   };
   const std::size_t n = start.weights.size(), d = std::min<std::size_t>(start.dimension(), 3);
   std::vector<Row> rows;
-  report::Table table{{"component", ""}, {}};
+  report::Table table{n > 1 ? std::vector<std::string>{"component", ""} : std::vector<std::string>{""}, {}};
   const auto add_row = [&](const char* when, const GaussianMixture& law, std::size_t i) {
     rows.push_back({&law, i});
-    table.rows.push_back({fmt::format("{}", i + 1), when});
+    table.rows.emplace_back();
+    if (n > 1) table.rows.back().push_back(fmt::format("{}", i + 1));
+    table.rows.back().emplace_back(when);
   };
   for (std::size_t i = 0; i < std::min(n, most_components); ++i) {
     add_row("start", start, i);
@@ -656,7 +681,7 @@ std::vector<report::Fact> facts(const RunFiles& run) {
   if (run.configuration.reward) add(s.figures.reward, "Reward", 4, "mean over the samples");
   add(s.figures.exact_reward, "Exact reward", 4, "under π*(θ), in closed form");
   add(s.figures.exact_kl, "KL divergence", 5, "nats, from the reference, by quadrature");
-  add(s.figures.log_likelihood, "Log-likelihood", 3, "nats, mean of −V(x, θ_opt)");
+  add(s.figures.log_likelihood, "Log-likelihood", 3, "nats, mean of −V(x,\u00a0θ_opt)");
   add(s.figures.data_log_likelihood, "Data log-likelihood", 4, "nats, mean of log π*(θ)");
   for (const Reached& r : s.reached)
     f.push_back({"Reached " + minus(r.threshold), r.step ? fmt::format("step {}", *r.step) : "never",
@@ -712,21 +737,30 @@ std::string notice(const RunFiles& run) {
 }
 
 // The same for several: which of them did not come to their end.
-std::string notice(const std::vector<RunFiles>& runs) {
+std::string notice(const std::vector<RunFiles>& runs, bool with_parents) {
   std::string text;
-  for (const auto& [status, what] : {std::pair{"diverged", "diverged"}, std::pair{"interrupted", "were interrupted"}}) {
+  for (const char* status : {"diverged", "interrupted"}) {
     std::string names;
     std::size_t count = 0;
-    for (const RunFiles& run : runs)
-      if (run.summary.status == status) {
-        names += (count++ ? ", " : "") + fmt::format("{} at step {}", run.folder.filename().string(),
-                                                     run.summary.steps + (run.summary.status == "diverged" ? 1 : 0));
-      }
+    for (const RunFiles& run : runs) {
+      if (run.summary.status != status) continue;
+      names += (count++ ? ", " : "") + run_name(run, with_parents) + fmt::format(" after step {}", run.summary.steps);
+    }
     if (count)
-      text += fmt::format("{}{} of {} runs {}: {}.", text.empty() ? "" : " ", count, runs.size(),
-                          count == 1 && std::string_view(status) == "interrupted" ? "was interrupted" : what, names);
+      text += fmt::format("{}{} of {} runs {}: {}.", text.empty() ? "" : " ", count, runs.size(), status, names);
   }
   return text;
+}
+
+// Whether there would have been more repeats: one that never began has no folder, so only the summary over all knows.
+bool repeats_are_missing(const std::vector<RunFiles>& runs) {
+  const std::filesystem::path file = runs.front().folder.parent_path() / "summary.json";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return false;
+  const auto over = nlohmann::json::parse(io::read_file(file), nullptr, false);
+  const bool interrupted = over.is_object() && over.contains("status") && over["status"] == "interrupted";
+  return interrupted &&
+         std::all_of(runs.begin(), runs.end(), [](const RunFiles& r) { return r.summary.status == "completed"; });
 }
 
 std::string subtitle(const RunFiles& run) {
@@ -740,10 +774,10 @@ std::string subtitle(const RunFiles& run) {
 const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
 
 // A row for each run, with the columns in which one of them has something.
-report::Section table_section(const std::vector<RunFiles>& runs) {
+report::Section table_section(const std::vector<RunFiles>& runs, bool with_parents) {
   report::Table t{{"run", "method", "seed", "status", "steps"}, {}};
   for (const RunFiles& run : runs)
-    t.rows.push_back({run.folder.filename().string(), std::string(to_string(run.configuration.method)),
+    t.rows.push_back({run_name(run, with_parents), std::string(to_string(run.configuration.method)),
                       fmt::format("{}", run.configuration.seed), run.summary.status,
                       fmt::format("{}", run.summary.steps)});
   const auto add = [&](const std::string& name, const auto& cell) {
@@ -755,7 +789,7 @@ report::Section table_section(const std::vector<RunFiles>& runs) {
   };
   const auto add_figure = [&](const char* name, double Figures::*figure, int digits) {
     add(name, [&](const Summary& s) {
-      return std::isfinite(s.figures.*figure) ? shown(s.figures.*figure, digits) : std::string();
+      return std::isfinite(s.figures.*figure) ? minus(shown(s.figures.*figure, digits)) : std::string();
     });
   };
   add_figure("reward", &Figures::reward, 4);
@@ -804,10 +838,11 @@ std::string repeats_report(const std::vector<RunFiles>& runs) {
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}, method {}, {} seeds from {}", c.experiment, to_string(c.method),
                                             runs.size(), c.seed),
-                    .notice = notice(runs),
+                    .notice = notice(runs, false),
                     .facts = {},
                     .sections = {},
                     .footer = footer};
+  if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
   Group all{"", {}};
   for (const RunFiles& run : runs) all.runs.push_back(&run);
   for (const auto& [figure, label, digits] : {std::tuple{&Figures::reward, "Reward", 4},
@@ -830,7 +865,7 @@ std::string repeats_report(const std::vector<RunFiles>& runs) {
   }
   add_curves(page, {all});
   add_law(page, runs.front(), fmt::format("These are of seed {}.", c.seed));
-  page.sections.push_back(table_section(runs));
+  page.sections.push_back(table_section(runs, false));
   page.sections.push_back(
       repeat_section(runs.front(), runs.front().folder.parent_path(), fmt::format(" --repeats {}", runs.size())));
   return report::to_html(page);
@@ -842,7 +877,7 @@ std::string comparison_report(const std::vector<RunFiles>& runs) {
                                           [&](const RunFiles& r) { return r.configuration.experiment == experiment; });
   report::Page page{.title = "Comparison of runs",
                     .subtitle = fmt::format("{}{} runs", one_experiment ? experiment + ", " : "", runs.size()),
-                    .notice = notice(runs),
+                    .notice = notice(runs, true),
                     .facts = {},
                     .sections = {},
                     .footer = footer};
@@ -867,12 +902,12 @@ std::string comparison_report(const std::vector<RunFiles>& runs) {
   // Labels that do not tell groups apart get the folder's name.
   for (Group& g : groups)
     if (std::count_if(groups.begin(), groups.end(), [&](const Group& other) { return other.label == g.label; }) > 1)
-      g.label += fmt::format(" ({})", g.runs.front()->folder.filename().string());
+      g.label += fmt::format(" ({})", folder_name(*g.runs.front()));
   add_curves(page, groups);
   const auto cost = [](const Group& g) { return gradient_evaluations_per_step(g.runs.front()->configuration); };
   if (std::any_of(groups.begin(), groups.end(), [&](const Group& g) { return cost(g) != cost(groups.front()); }))
     add_curves(page, groups, Axis::gradient_evaluations);
-  page.sections.push_back(table_section(runs));
+  page.sections.push_back(table_section(runs, true));
   report::Section laws{.heading = "The laws and their samples at the end"};
   for (const Group& g : groups) {
     if (!has_law(*g.runs.front())) continue;

@@ -24,7 +24,7 @@ h2{font-size:1.45rem;margin:0 0 .75rem}
 p{margin:0 0 1rem;max-width:42rem;overflow-wrap:break-word}
 .notice{margin:1.5rem 0 0;padding:.7rem 1rem;border-left:4px solid var(--dot);background:var(--raised);overflow-wrap:anywhere}
 section{margin-top:3.25rem;padding-top:1.75rem;border-top:1px solid var(--rule)}
-.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(12rem,1fr));gap:1.5rem 2rem;margin:2.25rem 0 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:1.5rem 2rem;margin:2.25rem 0 0}
 .facts>div{border-top:2px solid var(--ink);padding-top:.55rem;min-width:0}
 .facts dt{color:var(--muted);font-size:.875rem;line-height:1.35}
 .facts dd{margin:0;overflow-wrap:anywhere}

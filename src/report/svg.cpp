@@ -404,7 +404,7 @@ Frame make_frame(const Layout& layout) {
   const double x_label_line = bottom + 18 + (layout.x_label.empty() ? 0 : line_height);
   std::vector<std::string> note;
   for (const std::string& text : layout.notes)
-    for (std::string& line : wrap(text, layout.width - left, small_text, 2)) note.push_back(std::move(line));
+    for (std::string& line : wrap(text, layout.width, small_text, 2)) note.push_back(std::move(line));
   const double note_height = note.empty() ? 0 : 3 + line_height * static_cast<double>(note.size());
   const double total_height = std::ceil(x_label_line + note_height + 6);
 
@@ -466,7 +466,7 @@ Frame make_frame(const Layout& layout) {
                        coordinate(left + 0.5 * width), coordinate(x_label_line),
                        escape(shorten(layout.x_label, 1.6 * width, small_text)));
   for (std::size_t i = 0; i < note.size(); ++i)
-    out += fmt::format("<text class=\"note\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(left),
+    out += fmt::format("<text class=\"note\" x=\"0\" y=\"{}\">{}</text>\n",
                        coordinate(x_label_line + 3 + line_height * static_cast<double>(i + 1)), escape(note[i]));
   return frame;
 }
