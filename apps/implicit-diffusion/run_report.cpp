@@ -384,7 +384,7 @@ std::optional<report::Series> curve(const Group& group, const std::string& label
 
 // Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
 // a steady slope moves it by 3.5 standard deviations within a tenth, noise around a level by less than 2. And a move
-// below a fiftieth of the whole range is none.
+// below a hundredth of the whole range is none.
 bool still_moving(std::vector<double> y, bool log) {
   const std::size_t tenth = y.size() / 10;
   if (tenth < 5) return false;
@@ -400,7 +400,7 @@ bool still_moving(std::vector<double> y, bool log) {
   double square = 0;
   for (std::size_t i = y.size() - tenth; i < y.size(); ++i) square += (y[i] - last) * (y[i] - last);
   const double deviation = std::sqrt(square / static_cast<double>(tenth));
-  return move > 2.5 * deviation && move > 0.02 * (*greatest - *least);
+  return move > 2.5 * deviation && move > 0.01 * (*greatest - *least);
 }
 
 // From where to where the first curve went, if it is one alone, and what that means.
