@@ -340,6 +340,25 @@ TEST(Report, SaysHowTheRunEnded) {
   EXPECT_TRUE(between(contents(folder / "two/report.html"), "class=\"notice\">", "</p>").starts_with("Interrupted"));
 }
 
+// Chains at N(theta, 1) start ten away from it. After 3000 steps of 0.05 their law is N(theta, 1 / (1 - 0.05 / 2)), of
+// which 89.6 % lies where N(theta, 1) has 90 %; the share of 4000 samples has standard error 0.5 %. theta goes to the
+// mean of the data with a time constant of 20 steps at the large rate, and is on its way there at the small one.
+TEST(Report, CaptionsJudge) {
+  const Folder folder;
+  write(folder / "line.csv", "1\n2.5\n-0.5\n4\n");
+  write(folder / "mine.toml",
+        "steps = 3000\nparticles = 4000\nstep_size = 0.05\nlearning_rate = 0.05\n[potential]\nkind = \"quadratic\"\n"
+        "precision = [[1.0]]\n[reference]\ndata = \"line.csv\"\n[start]\ntheta = [0.0]\nmean = [10.0]\n");
+  ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "done"}).code, 0);
+  ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "slow", "--set", "learning_rate=0.0003"}).code, 0);
+  const std::string done = contents(folder / "done/report.html"), slow = contents(folder / "slow/report.html");
+  EXPECT_TRUE(between(done, "The samples before the first step. ", "of them").starts_with("0")) << done;
+  const double share = std::stod(between(done, "The samples after the last step. ", "of them"));
+  EXPECT_NEAR(share, 89.6, 5 * 0.5 + 0.5);
+  EXPECT_EQ(done.find("still moving"), std::string::npos);
+  EXPECT_NE(slow.find("still moving"), std::string::npos);
+}
+
 TEST(Report, CommandToRepeatWorksAsShown) {
   const Folder folder;
   ASSERT_EQ(run(folder, short_run + Words{"--output", "it's mine"}).code, 0);
