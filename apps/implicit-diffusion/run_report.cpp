@@ -4,7 +4,6 @@
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/report/chart.hpp"
-#include "implicit_diffusion/report/contour.hpp"
 #include "implicit_diffusion/report/density_plot.hpp"
 #include "implicit_diffusion/report/histogram.hpp"
 #include "implicit_diffusion/report/page.hpp"
@@ -133,84 +132,97 @@ struct LawPicture {
   std::string law_name = "π*(θ)";
 };
 
-// Which share of the points is where the law has nine tenths of its mass: nine tenths, if they follow it.
-double share_within(const Population<float>& points, const MixtureLogDensity& log_density, std::size_t dimension,
-                    double level) {
-  std::size_t count = 0;
-  std::vector<double> x(dimension);
+std::vector<double> coordinate(const Population<float>* points, std::size_t j) {
+  std::vector<double> values;
+  if (points)
+    for (const float v : points->coordinate(j)) values.push_back(static_cast<double>(v));
+  return values;
+}
+
+std::string draw_on_the_line(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
+  report::HistogramPlot plot{
+      .title = picture.title, .x_label = "x", .x_min = w.x_min, .x_max = w.x_max, .samples = {}, .curves = {}};
+  report::Series curve{"density of " + picture.law_name, {}, {}};
+  for (int i = 0; i <= 300; ++i) {
+    const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
+    curve.x.push_back(x);
+    curve.y.push_back(std::exp(log_density(std::array{x})));
+  }
+  plot.curves.push_back(std::move(curve));
+  plot.samples = coordinate(picture.samples, 0);
+  if (picture.target) {
+    plot.data = coordinate(&picture.target->points, 0);
+    plot.data_label = picture.target->name;
+  }
+  return report::to_svg(plot);
+}
+
+std::string draw_in_the_plane(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
+  constexpr std::size_t nodes = 121;
+  report::DensityPlot plot{.title = picture.title,
+                           .x_min = w.x_min,
+                           .x_max = w.x_max,
+                           .y_min = w.y_min,
+                           .y_max = w.y_max,
+                           .columns = nodes,
+                           .rows = nodes,
+                           .markers = picture.markers,
+                           .x_label = coordinate_name(0, 2),
+                           .y_label = coordinate_name(1, 2),
+                           .narrow = picture.narrow};
+  for (std::size_t r = 0; r < nodes; ++r)
+    for (std::size_t c = 0; c < nodes; ++c) {
+      const double step_x = (w.x_max - w.x_min) / (nodes - 1), step_y = (w.y_max - w.y_min) / (nodes - 1);
+      plot.density.push_back(std::exp(log_density(
+          std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
+    }
+  plot.point_x = coordinate(picture.samples, 0);
+  plot.point_y = coordinate(picture.samples, 1);
+  if (picture.target) {
+    plot.data_x = coordinate(&picture.target->points, 0);
+    plot.data_y = coordinate(&picture.target->points, 1);
+    plot.data_label = picture.target->name;
+  }
+  return report::to_svg(plot);
+}
+
+std::vector<double> values_at(const Population<float>& points, const MixtureLogDensity& log_density,
+                              std::size_t dimension) {
+  std::vector<double> values, x(dimension);
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j < dimension; ++j) x[j] = static_cast<double>(points(i, j));
-    if (std::exp(log_density(x)) >= level) ++count;
+    values.push_back(log_density(x));
   }
-  return static_cast<double>(count) / static_cast<double>(points.size());
+  return values;
+}
+
+// How many of the points lie where the law has nine tenths of its mass: nine tenths, if they follow it. The level there
+// is a quantile over samples of the law, which, unlike one over the nodes of a picture, does not mind how narrow the law
+// is; it gives the mass a standard error of 0.3 %.
+std::string judge(const LawPicture& picture, const MixtureLogDensity& log_density) {
+  const std::size_t d = picture.law.dimension();
+  Population<float> exact(10'000, d);
+  MixtureSampler(picture.law, Noise(0)).draw(exact, 0);
+  std::vector<double> values = values_at(exact, log_density, d);
+  const auto tenth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
+  std::nth_element(values.begin(), tenth, values.end());
+
+  const auto share = [&](const Population<float>& points) {
+    const std::vector<double> at = values_at(points, log_density, d);
+    const auto within = std::count_if(at.begin(), at.end(), [&](double v) { return v >= *tenth; });
+    return fmt::format("{:.0f}\u00a0%", 100 * static_cast<double>(within) / static_cast<double>(points.size()));
+  };
+  std::string text = fmt::format("{} of them", share(*picture.samples));
+  if (picture.target) text += fmt::format(" and {} of the {}", share(picture.target->points), picture.target->name);
+  return text + fmt::format(" lie where {} has 90\u00a0% of its mass.", the_law);
 }
 
 report::Figure draw(const LawPicture& picture, const Window& w) {
-  const std::size_t d = picture.law.dimension();
-  const auto coordinate = [](const Population<float>* points, std::size_t j) {
-    std::vector<double> values;
-    if (points)
-      for (const float v : points->coordinate(j)) values.push_back(static_cast<double>(v));
-    return values;
-  };
-  const Population<float>* target = picture.target ? &picture.target->points : nullptr;
-  const std::string target_name = picture.target ? picture.target->name : "";
   const MixtureLogDensity log_density(picture.law);
-
-  std::vector<double> density;
-  report::Figure figure;
-  if (d == 1) {
-    report::Series curve{"density of " + picture.law_name, {}, {}};
-    for (int i = 0; i <= 300; ++i) {
-      const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
-      curve.x.push_back(x);
-      curve.y.push_back(std::exp(log_density(std::array{x})));
-    }
-    density = curve.y;
-    figure.svg = report::to_svg(report::HistogramPlot{.title = picture.title,
-                                                      .x_label = "x",
-                                                      .x_min = w.x_min,
-                                                      .x_max = w.x_max,
-                                                      .samples = coordinate(picture.samples, 0),
-                                                      .curves = {curve},
-                                                      .data = coordinate(target, 0),
-                                                      .data_label = target_name});
-  } else {
-    constexpr std::size_t nodes = 121;
-    for (std::size_t r = 0; r < nodes; ++r)
-      for (std::size_t c = 0; c < nodes; ++c) {
-        const double step_x = (w.x_max - w.x_min) / (nodes - 1), step_y = (w.y_max - w.y_min) / (nodes - 1);
-        density.push_back(std::exp(log_density(
-            std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
-      }
-    figure.svg = report::to_svg(report::DensityPlot{.title = picture.title,
-                                                    .x_min = w.x_min,
-                                                    .x_max = w.x_max,
-                                                    .y_min = w.y_min,
-                                                    .y_max = w.y_max,
-                                                    .columns = nodes,
-                                                    .rows = nodes,
-                                                    .density = density,
-                                                    .point_x = coordinate(picture.samples, 0),
-                                                    .point_y = coordinate(picture.samples, 1),
-                                                    .data_x = coordinate(target, 0),
-                                                    .data_y = coordinate(target, 1),
-                                                    .data_label = target_name,
-                                                    .markers = picture.markers,
-                                                    .x_label = coordinate_name(0, d),
-                                                    .y_label = coordinate_name(1, d),
-                                                    .narrow = picture.narrow});
-  }
-  figure.caption = picture.caption;
-  const std::vector<double> level = report::mass_levels(density, std::array{0.9});
-  if (picture.samples && !level.empty()) {
-    figure.caption +=
-        fmt::format(" {:.0f}\u00a0% of them", 100 * share_within(*picture.samples, log_density, d, level[0]));
-    if (target && target->size() > 0)
-      figure.caption += fmt::format(" and {:.0f}\u00a0% of the {}",
-                                    100 * share_within(*target, log_density, d, level[0]), picture.target->name);
-    figure.caption += fmt::format(" lie where {} has 90\u00a0% of its mass.", the_law);
-  }
+  report::Figure figure{picture.law.dimension() == 1 ? draw_on_the_line(picture, w, log_density)
+                                                     : draw_in_the_plane(picture, w, log_density),
+                        picture.caption};
+  if (picture.samples) figure.caption += " " + judge(picture, log_density);
   return figure;
 }
 
