@@ -237,7 +237,8 @@ std::string to_svg(const LineChart& chart) {
     for (const Series& s : chart.series) widest = std::max(widest, svg::text_width(s.label, small_text));
     if (widest > 0) layout.right_margin = lead + 2 + widest;
   } else {
-    for (const Series& s : chart.series) layout.legend.push_back(s.label);
+    for (std::size_t k = 0; k < chart.series.size(); ++k)
+      layout.legend.push_back({chart.series[k].label, svg::Mark::line, k});
   }
 
   svg::Frame frame = svg::make_frame(layout);

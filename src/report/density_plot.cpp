@@ -18,6 +18,7 @@ using svg::coordinate;
 
 constexpr std::array<double, 6> fractions{0.99, 0.9, 0.7, 0.5, 0.3, 0.1};
 constexpr std::size_t most_points = 2000;
+constexpr std::size_t most_data = 1000;
 
 void require_valid(const DensityPlot& plot) {
   const auto fail = [&](const std::string& what) {
@@ -30,6 +31,8 @@ void require_valid(const DensityPlot& plot) {
     fail(fmt::format("{} densities on a grid of {} rows and {} columns", plot.density.size(), plot.rows, plot.columns));
   if (plot.point_x.size() != plot.point_y.size())
     fail(fmt::format("{} x and {} y of samples", plot.point_x.size(), plot.point_y.size()));
+  if (plot.data_x.size() != plot.data_y.size())
+    fail(fmt::format("{} x and {} y of data", plot.data_x.size(), plot.data_y.size()));
 }
 
 // Keeps the vertices that matter at a tenth of a unit (Douglas and Peucker), so that the size of the file does not grow
@@ -95,39 +98,58 @@ std::string draw_contours(const DensityPlot& plot, const svg::Frame& frame) {
   return fills + lines;
 }
 
+// Points of the plane, those of them that are in the window, and how many of these are drawn.
 struct Points {
-  std::vector<std::size_t> inside;
-  std::size_t outside = 0;
+  const std::vector<double>&x, &y;
+  std::vector<std::size_t> inside = {};
+  std::size_t drawn = 0;
+
+  Points(const DensityPlot& plot, const std::vector<double>& all_x, const std::vector<double>& all_y, std::size_t most)
+      : x(all_x), y(all_y) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (x[i] >= plot.x_min && x[i] <= plot.x_max && y[i] >= plot.y_min && y[i] <= plot.y_max) inside.push_back(i);
+    drawn = std::min(inside.size(), most);
+  }
+
+  // Calls draw(x, y) with the coordinates of every stride-th point that is drawn.
+  template <class Draw>
+  void for_each(const svg::Frame& frame, std::size_t first, std::size_t stride, Draw&& draw) const {
+    for (std::size_t k = first; k < drawn; k += stride) {
+      const std::size_t i = inside[k * inside.size() / drawn];
+      draw(frame.x(x[i]), frame.y(y[i]));
+    }
+  }
+
+  // "5003 samples, 2000 drawn, 3 outside."
+  std::string count(const std::string& one, const std::string& many) const {
+    std::string text = x.size() == 1 ? "1 " + one : fmt::format("{} {}", x.size(), many);
+    if (drawn < inside.size()) text += fmt::format(", {} drawn", drawn);
+    if (inside.size() < x.size()) text += fmt::format(", {} outside", x.size() - inside.size());
+    return text + '.';
+  }
 };
 
-Points points_of(const DensityPlot& plot) {
-  Points points;
-  for (std::size_t i = 0; i < plot.point_x.size(); ++i) {
-    const double x = plot.point_x[i], y = plot.point_y[i];
-    if (x >= plot.x_min && x <= plot.x_max && y >= plot.y_min && y <= plot.y_max)
-      points.inside.push_back(i);
-    else
-      ++points.outside;
-  }
-  return points;
-}
-
 // A path is painted once however often it overlaps itself; several paths let dots darken where they gather.
-std::string draw_points(const DensityPlot& plot, const Points& points, const svg::Frame& frame) {
+std::string draw_samples(const Points& samples, const svg::Frame& frame) {
   constexpr std::size_t layers = 10;
-  const std::size_t count = points.inside.size(), drawn = std::min(count, most_points);
   std::string out;
   for (std::size_t layer = 0; layer < layers; ++layer) {
     svg::Path path;
-    for (std::size_t k = layer; k < drawn; k += layers) {
-      const std::size_t i = points.inside[k * count / drawn];
-      path.add(frame.x(plot.point_x[i]), frame.y(plot.point_y[i]));
+    samples.for_each(frame, layer, layers, [&](double x, double y) {
+      path.add(x, y);
       path.gap();
-    }
+    });
     const std::string data = path.take();
     if (!data.empty()) out += fmt::format("<path class=\"dots\" d=\"{}\"/>\n", data);
   }
   return out;
+}
+
+std::string draw_data(const Points& data, const svg::Frame& frame) {
+  svg::Path path;
+  data.for_each(frame, 0, 1, [&](double x, double y) { svg::add_cross(path, x, y); });
+  const std::string crosses = path.take();
+  return crosses.empty() ? "" : fmt::format("<path class=\"crosses\" d=\"{}\"/>\n", crosses);
 }
 
 std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
@@ -149,41 +171,52 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
   return out;
 }
 
-std::vector<std::string> notes_of(const DensityPlot& plot, const Points& points) {
+std::vector<std::string> notes_of(const DensityPlot& plot, const Points& samples, const Points& data) {
   std::vector<std::string> notes;
-  if (!plot.density.empty()) notes.emplace_back("Contours hold 10, 30, 50, 70, 90, 99 % of the mass.");
-  const std::size_t count = plot.point_x.size();
-  if (count == 0) return notes;
-  std::string samples = count == 1 ? "1 sample" : fmt::format("{} samples", count);
-  if (points.inside.size() > most_points) samples += fmt::format(", {} drawn", most_points);
-  if (points.outside > 0) samples += fmt::format(", {} outside", points.outside);
-  notes.push_back(samples + '.');
+  if (!plot.density.empty()) notes.emplace_back("Contours: 10, 30, 50, 70, 90, 99 % of the mass.");
+  if (!plot.point_x.empty()) notes.push_back(samples.count("sample", "samples"));
+  if (!plot.data_x.empty())
+    notes.push_back(data.count("point of the " + plot.data_label, "points of the " + plot.data_label));
   return notes;
+}
+
+bool has_equal_scale(const DensityPlot& plot) {
+  constexpr double most = 4;
+  const double ratio = (plot.y_max - plot.y_min) / (plot.x_max - plot.x_min);
+  return ratio <= most && 1 / ratio <= most;
 }
 
 }  // namespace
 
 std::string to_svg(const DensityPlot& plot) {
   require_valid(plot);
-  const Points points = points_of(plot);
-  const std::vector<std::string> notes = notes_of(plot, points);
+  const Points samples(plot, plot.point_x, plot.point_y, most_points);
+  const Points data(plot, plot.data_x, plot.data_y, most_data);
+  const std::vector<std::string> notes = notes_of(plot, samples, data);
   std::string description = "Contours of a density and samples.";
   for (const std::string& note : notes) description += ' ' + note;
   for (const Marker& marker : plot.markers)
     if (std::isfinite(marker.x) && std::isfinite(marker.y))
       description += fmt::format(" {} at ({}, {}).", marker.label, svg::number(marker.x), svg::number(marker.y));
+  std::vector<svg::LegendEntry> legend;
+  if (data.drawn > 0) {
+    if (samples.drawn > 0) legend.push_back({"samples", svg::Mark::dot});
+    legend.push_back({plot.data_label, svg::Mark::cross});
+  }
   const svg::Frame frame = svg::make_frame({.title = plot.title,
                                             .description = description,
                                             .x_label = plot.x_label,
                                             .y_label = plot.y_label,
                                             .x = {plot.x_min, plot.x_max},
                                             .y = {plot.y_min, plot.y_max},
-                                            .equal_scale = true,
+                                            .scale = has_equal_scale(plot) ? svg::Scale::equal : svg::Scale::square,
+                                            .width = plot.narrow ? svg::narrow_width : svg::figure_width,
                                             .plot_height = 420,
                                             .right_margin = 12,
+                                            .legend = legend,
                                             .notes = notes});
-  return frame.head + draw_contours(plot, frame) + draw_points(plot, points, frame) + draw_markers(plot, frame) +
-         "</svg>\n";
+  return frame.head + draw_contours(plot, frame) + draw_data(data, frame) + draw_samples(samples, frame) +
+         draw_markers(plot, frame) + "</svg>\n";
 }
 
 }  // namespace implicit_diffusion::report

@@ -25,6 +25,40 @@ std::size_t automatic_bins(std::vector<double> samples, double window) {
   return static_cast<std::size_t>(std::clamp(bins, fewest, most));
 }
 
+// Values counted in bars over the window, as a density.
+struct Bars {
+  std::vector<double> heights;
+  std::size_t outside = 0;
+};
+
+Bars count(const std::vector<double>& values, double from, double to, std::size_t bins) {
+  Bars bars{std::vector<double>(bins, 0.0)};
+  const auto finite = std::count_if(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
+  const double share = static_cast<double>(bins) / (static_cast<double>(finite) * (to - from));
+  for (const double x : values) {
+    if (!(x >= from && x <= to)) {
+      ++bars.outside;
+      continue;
+    }
+    const auto bin = static_cast<std::size_t>((x - from) / (to - from) * static_cast<double>(bins));
+    bars.heights[std::min(bin, bins - 1)] += share;
+  }
+  return bars;
+}
+
+std::string describe(std::size_t all, std::size_t outside, const std::string& one, const std::string& many) {
+  if (all == 0) return {};
+  std::string text = all == 1 ? "1 " + one : fmt::format("{} {}", all, many);
+  if (outside > 0) text += fmt::format(", {} outside", outside);
+  return text + '.';
+}
+
+std::vector<double> finite_of(const std::vector<double>& values) {
+  std::vector<double> finite;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(finite), [](double x) { return std::isfinite(x); });
+  return finite;
+}
+
 }  // namespace
 
 std::string to_svg(const HistogramPlot& plot) {
@@ -33,26 +67,19 @@ std::string to_svg(const HistogramPlot& plot) {
                 fmt::format("[{}, {}] is not a window", plot.x_min, plot.x_max));
   for (const Series& curve : plot.curves) svg::require_equal_lengths(curve);
 
-  std::vector<double> finite;
-  std::copy_if(plot.samples.begin(), plot.samples.end(), std::back_inserter(finite),
-               [](double x) { return std::isfinite(x); });
   const double window = plot.x_max - plot.x_min;
-  const std::size_t bins = plot.bins > 0 ? plot.bins : automatic_bins(finite, window);
-  std::vector<double> heights(bins, 0.0);
-  const double share = static_cast<double>(bins) / (static_cast<double>(finite.size()) * window);
-  std::size_t outside = plot.samples.size() - finite.size();
-  for (const double x : finite) {
-    if (x < plot.x_min || x > plot.x_max) {
-      ++outside;
-      continue;
-    }
-    const auto bin = static_cast<std::size_t>((x - plot.x_min) / window * static_cast<double>(bins));
-    heights[std::min(bin, bins - 1)] += share;
+  std::size_t bins = plot.bins;
+  if (bins == 0) {
+    bins = automatic_bins(finite_of(plot.samples.empty() ? plot.data : plot.samples), window);
+    if (!plot.data.empty()) bins = std::min(bins, automatic_bins(finite_of(plot.data), window));
   }
+  const Bars samples = count(plot.samples, plot.x_min, plot.x_max, bins);
+  const Bars data = count(plot.data, plot.x_min, plot.x_max, bins);
 
   svg::Range y;
   y.add(0);
-  for (const double height : heights) y.add(height);
+  for (const double height : samples.heights) y.add(height);
+  for (const double height : data.heights) y.add(height);
   for (const Series& curve : plot.curves) {
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       if (!(curve.x[i] >= plot.x_min && curve.x[i] <= plot.x_max)) continue;
@@ -63,14 +90,14 @@ std::string to_svg(const HistogramPlot& plot) {
   // Bars stand on zero, so there is space above only.
   const double top = y.high > 0 ? 1.06 * y.high : 1;
 
-  std::string note;
-  if (!plot.samples.empty()) {
-    note = plot.samples.size() == 1 ? "1 sample" : fmt::format("{} samples", plot.samples.size());
-    if (outside > 0) note += fmt::format(", {} outside", outside);
-    note += '.';
-  }
-  std::vector<std::string> legend;
-  for (const Series& curve : plot.curves) legend.push_back(curve.label);
+  std::string note = describe(plot.samples.size(), samples.outside, "sample", "samples");
+  const std::string data_note =
+      describe(plot.data.size(), data.outside, "point of the " + plot.data_label, "points of the " + plot.data_label);
+  if (!data_note.empty()) note += (note.empty() ? "" : " ") + data_note;
+  std::vector<svg::LegendEntry> legend;
+  for (std::size_t k = 0; k < plot.curves.size(); ++k) legend.push_back({plot.curves[k].label, svg::Mark::line, k});
+  if (!plot.samples.empty()) legend.push_back({"samples", svg::Mark::bar});
+  if (!plot.data.empty()) legend.push_back({plot.data_label, svg::Mark::stairs});
   const svg::Frame frame = svg::make_frame({.title = plot.title,
                                             .description = "Histogram of samples and density. " + note,
                                             .x_label = plot.x_label,
@@ -81,19 +108,29 @@ std::string to_svg(const HistogramPlot& plot) {
                                             .notes = {note}});
   svg::Path bars;
   for (std::size_t i = 0; i < bins; ++i) {
-    if (heights[i] == 0) continue;
+    if (samples.heights[i] == 0) continue;
     const double width = window / static_cast<double>(bins);
     const double left = frame.x(plot.x_min + width * static_cast<double>(i));
     const double right = frame.x(plot.x_min + width * static_cast<double>(i + 1));
     bars.add(left, frame.y(0));
-    bars.add(left, frame.y(heights[i]));
-    bars.add(right, frame.y(heights[i]));
+    bars.add(left, frame.y(samples.heights[i]));
+    bars.add(right, frame.y(samples.heights[i]));
     bars.add(right, frame.y(0));
     bars.close();
   }
-  const std::string data = bars.take();
+  svg::Path stairs;
+  if (!plot.data.empty()) {
+    stairs.add(frame.x.begin, frame.y(0));
+    for (std::size_t i = 0; i < bins; ++i)
+      for (const std::size_t edge : {i, i + 1})
+        stairs.add(frame.x(plot.x_min + window * static_cast<double>(edge) / static_cast<double>(bins)),
+                   frame.y(data.heights[i]));
+    stairs.add(frame.x.end, frame.y(0));
+  }
   std::string out = frame.head;
-  if (!data.empty()) out += fmt::format("<path class=\"bars\" d=\"{}\"/>\n", data);
+  const std::string bars_data = bars.take(), stairs_data = stairs.take();
+  if (!bars_data.empty()) out += fmt::format("<path class=\"bars\" d=\"{}\"/>\n", bars_data);
+  if (!stairs_data.empty()) out += fmt::format("<path class=\"stairs\" d=\"{}\"/>\n", stairs_data);
   return out + svg::draw_series(plot.curves, frame.x, frame.y) + "</svg>\n";
 }
 

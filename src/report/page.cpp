@@ -22,14 +22,16 @@ h1{font-size:clamp(1.75rem,1.3rem + 2vw,2.5rem);letter-spacing:-.01em;margin:0 3
 h2{font-size:1.45rem;margin:0 0 .75rem}
 .subtitle{color:var(--muted);margin:0;max-width:44rem;overflow-wrap:anywhere}
 p{margin:0 0 1rem;max-width:42rem;overflow-wrap:break-word}
+.notice{margin:1.5rem 0 0;padding:.7rem 1rem;border-left:4px solid var(--dot);background:var(--raised);overflow-wrap:anywhere}
 section{margin-top:3.25rem;padding-top:1.75rem;border-top:1px solid var(--rule)}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(10.5rem,1fr));gap:1.5rem 2rem;margin:2.25rem 0 0}
+.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:1.5rem 2rem;margin:2.25rem 0 0}
 .facts>div{border-top:2px solid var(--ink);padding-top:.55rem;min-width:0}
 .facts dt{color:var(--muted);font-size:.875rem;line-height:1.35}
 .facts dd{margin:0;overflow-wrap:anywhere}
 .facts .value{font-size:1.7rem;line-height:1.3;font-variant-numeric:tabular-nums;letter-spacing:-.01em}
 .facts .note{color:var(--muted);font-size:.875rem;line-height:1.4}
 .figures{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:2.75rem 3rem;margin:1.75rem 0;align-items:start}
+.three{grid-template-columns:repeat(3,minmax(0,1fr));column-gap:2rem}
 figure{margin:0;min-width:0}
 figcaption{color:var(--muted);font-size:.875rem;line-height:1.5;margin-top:.6rem;overflow-wrap:break-word}
 .scroll{overflow-x:auto;margin:1.5rem 0}
@@ -55,7 +57,8 @@ footer{margin-top:3.25rem;padding-top:1.25rem;border-top:1px solid var(--rule);c
 #readout .s3{--c:var(--series-3)}#readout .s4{--c:var(--series-4)}#readout .s5{--c:var(--series-5)}
 .figure .cross{stroke:var(--axis);stroke-width:1}
 .figure .spot{fill:var(--c);stroke:var(--paper);stroke-width:1.2}
-@media screen and (max-width:46rem){.sheet{padding:2.25rem .75rem 3rem}.figures{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
+@media screen and (max-width:62rem){.three{grid-template-columns:repeat(2,minmax(0,1fr))}}
+@media screen and (max-width:46rem){.sheet{padding:2.25rem .75rem 3rem}.figures,.three{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
 @media print{@page{margin:16mm}body{font-size:10pt}.sheet{padding:0;max-width:none}#theme,#readout{display:none}figure,table,.facts>div{break-inside:avoid}h2{break-after:avoid}pre{max-height:none;white-space:pre-wrap;border:1px solid var(--rule)}.figures{gap:1.5rem}section{margin-top:1.5rem;padding-top:1rem}}
 )css";
 
@@ -222,7 +225,7 @@ std::string section_html(const Section& section) {
   if (!section.heading.empty()) out += fmt::format("<h2>{}</h2>\n", escape(section.heading));
   out += paragraphs(section.text);
   if (!section.figures.empty()) {
-    out += "<div class=\"figures\">\n";
+    out += section.three_in_a_row ? "<div class=\"figures three\">\n" : "<div class=\"figures\">\n";
     for (const Figure& figure : section.figures) {
       out += "<figure>\n" + figure.svg;
       if (!figure.caption.empty()) out += fmt::format("<figcaption>{}</figcaption>", escape(figure.caption));
@@ -269,6 +272,7 @@ std::string to_html(const Page& page) {
       "title=\"Light or dark\">◐</button>\n<div class=\"sheet\">\n<header>\n";
   out += fmt::format("<h1>{}</h1>\n", escape(page.title));
   if (!page.subtitle.empty()) out += fmt::format("<p class=\"subtitle\">{}</p>\n", escape(page.subtitle));
+  if (!page.notice.empty()) out += fmt::format("<p class=\"notice\">{}</p>\n", escape(page.notice));
   out += facts_html(page.facts);
   out += "</header>\n<main>\n";
   for (const Section& section : page.sections) out += section_html(section);

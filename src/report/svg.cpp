@@ -76,35 +76,58 @@ std::vector<Tick> ticks_below(const Axis& axis) {
 }
 
 struct LegendPlace {
-  std::size_t series;
+  LegendEntry entry;
   double x;
   double row;
-  std::string label;
 };
 
-constexpr double swatch_width = 22;
+double mark_width(Mark mark) { return mark == Mark::line ? 22 : 12; }
 
 // In one row if that is enough, in columns otherwise.
-std::vector<LegendPlace> place_legend(const std::vector<std::string>& legend) {
+std::vector<LegendPlace> place_legend(const std::vector<LegendEntry>& legend, double available) {
   constexpr double space = 16;
   std::vector<LegendPlace> places;
   double x = 0, widest = 0;
-  for (std::size_t k = 0; k < legend.size(); ++k) {
-    if (legend[k].empty()) continue;
-    const std::string label = shorten(legend[k], figure_width - swatch_width - 6, small_text);
-    const double width = swatch_width + 6 + text_width(label, small_text) + space;
-    places.push_back({k, x, 0, label});
+  for (LegendEntry entry : legend) {
+    if (entry.label.empty()) continue;
+    const double mark = mark_width(entry.mark) + 6;
+    entry.label = shorten(entry.label, available - mark, small_text);
+    const double width = mark + text_width(entry.label, small_text) + space;
+    places.push_back({std::move(entry), x, 0});
     x += width;
     widest = std::max(widest, width);
   }
-  if (x - space <= figure_width) return places;
-  const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((figure_width + space) / widest)));
+  if (x - space <= available) return places;
+  const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((available + space) / widest)));
   for (std::size_t i = 0; i < places.size(); ++i) {
-    places[i].x = figure_width / static_cast<double>(columns) * static_cast<double>(i % columns);
+    places[i].x = available / static_cast<double>(columns) * static_cast<double>(i % columns);
     const std::size_t row = i / columns;
     places[i].row = static_cast<double>(row);
   }
   return places;
+}
+
+// The sign of a legend entry, in the middle of a line at this height.
+std::string draw_mark(const LegendEntry& entry, double x, double y) {
+  const double width = mark_width(entry.mark), middle = x + 0.5 * width;
+  switch (entry.mark) {
+    case Mark::line:
+      return fmt::format("<path class=\"swatch {}\" d=\"M{} {}h{}\"/>", series_class(entry.series), coordinate(x),
+                         coordinate(y), width);
+    case Mark::dot:
+      return fmt::format("<path class=\"dot-key\" d=\"M{} {}h0\"/>", coordinate(middle), coordinate(y));
+    case Mark::cross: {
+      Path path;
+      add_cross(path, middle, y);
+      return fmt::format("<path class=\"cross-key\" d=\"{}\"/>", path.take());
+    }
+    case Mark::bar:
+      return fmt::format("<path class=\"bar-key\" d=\"M{} {}h{}v-9h-{}z\"/>", coordinate(x), coordinate(y + 4.5), width,
+                         width);
+    case Mark::stairs:
+      return fmt::format("<path class=\"stairs-key\" d=\"M{} {}v-5h6v-4h6v9\"/>", coordinate(x), coordinate(y + 4.5));
+  }
+  return {};
 }
 
 std::string axis_attribute(const char* name, const Axis& axis) {
@@ -333,12 +356,22 @@ double Axis::operator()(double value) const {
   return begin + share * (end - begin);
 }
 
+void add_cross(Path& path, double x, double y) {
+  constexpr double arm = 2;
+  path.add(x - arm, y - arm);
+  path.add(x + arm, y + arm);
+  path.gap();
+  path.add(x - arm, y + arm);
+  path.add(x + arm, y - arm);
+  path.gap();
+}
+
 std::string series_class(std::size_t k) { return fmt::format("s{} d{}", k % 6, k / 6 % 3); }
 
 Frame make_frame(const Layout& layout) {
   constexpr double narrowest_plot = 60;
-  const std::vector<std::string> title = wrap(layout.title, figure_width, title_text, 2);
-  const std::vector<LegendPlace> legend = place_legend(layout.legend);
+  const std::vector<std::string> title = wrap(layout.title, layout.width, title_text, 2);
+  const std::vector<LegendPlace> legend = place_legend(layout.legend, layout.width);
   const double title_height = title.empty() ? 0 : 19 * static_cast<double>(title.size()) + 3;
   const double legend_height = legend.empty() ? 0 : 18 * (legend.back().row + 1) + 4;
   const double top = title_height + legend_height + (layout.y_label.empty() ? 9 : 28);
@@ -347,16 +380,18 @@ Frame make_frame(const Layout& layout) {
   const auto label_margin = [&](const std::vector<Tick>& labels) {
     double widest = 0;
     for (const Tick& tick : labels) widest = std::max(widest, text_width(tick.label, small_text));
-    return std::min(widest + 11, 0.4 * figure_width);
+    return std::min(widest + 11, 0.4 * layout.width);
   };
   const auto y_ticks_at = [&](double h) {
     return ticks(layout.y, layout.log_y, std::max<std::size_t>(2, static_cast<std::size_t>(h / 32)));
   };
   std::vector<Tick> y_ticks = y_ticks_at(height);
   const double left = label_margin(y_ticks);
-  double width = figure_width - left - layout.right_margin;
-  if (layout.equal_scale) {
-    const double ratio = (layout.y.high - layout.y.low) / (layout.x.high - layout.x.low);
+  double width = layout.width - left - layout.right_margin;
+  const bool plane = layout.scale != Scale::free;
+  if (plane) {
+    const double ratio =
+        layout.scale == Scale::equal ? (layout.y.high - layout.y.low) / (layout.x.high - layout.x.low) : 1;
     width = std::max(narrowest_plot, std::min(width, height / ratio));
     height = std::clamp(width * ratio, narrowest_plot, height);
     y_ticks = y_ticks_at(height);
@@ -369,7 +404,7 @@ Frame make_frame(const Layout& layout) {
   const double x_label_line = bottom + 18 + (layout.x_label.empty() ? 0 : line_height);
   std::vector<std::string> note;
   for (const std::string& text : layout.notes)
-    for (std::string& line : wrap(text, figure_width - left, small_text, 2)) note.push_back(std::move(line));
+    for (std::string& line : wrap(text, layout.width, small_text, 2)) note.push_back(std::move(line));
   const double note_height = note.empty() ? 0 : 3 + line_height * static_cast<double>(note.size());
   const double total_height = std::ceil(x_label_line + note_height + 6);
 
@@ -379,7 +414,7 @@ Frame make_frame(const Layout& layout) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" viewBox=\"0 0 {} {}\" role=\"img\" "
       "aria-label=\"{}\"{}{} "
       "data-x-label=\"{}\">\n",
-      figure_width, total_height, title_escaped, axis_attribute("x", frame.x), axis_attribute("y", frame.y),
+      layout.width, total_height, title_escaped, axis_attribute("x", frame.x), axis_attribute("y", frame.y),
       escape(layout.x_label));
   out += fmt::format("<title>{}</title>\n<desc>{}</desc>\n", title_escaped, escape(layout.description));
 
@@ -387,28 +422,28 @@ Frame make_frame(const Layout& layout) {
     out += fmt::format("<text class=\"title\" x=\"0\" y=\"{}\">{}</text>\n", 15 + 19 * i, escape(title[i]));
   for (const LegendPlace& place : legend) {
     const double line = title_height + 12 + 18 * place.row;
-    out += fmt::format("<path class=\"swatch {}\" d=\"M{} {}h{}\"/><text x=\"{}\" y=\"{}\">{}</text>\n",
-                       series_class(place.series), coordinate(place.x), coordinate(line - 4), swatch_width,
-                       coordinate(place.x + swatch_width + 6), coordinate(line), escape(place.label));
+    out += draw_mark(place.entry, place.x, line - 4);
+    out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", coordinate(place.x + mark_width(place.entry.mark) + 6),
+                       coordinate(line), escape(place.entry.label));
   }
   if (!layout.y_label.empty())
     out += fmt::format("<text class=\"label\" x=\"0\" y=\"{}\">{}</text>\n", coordinate(top - 14),
-                       escape(shorten(layout.y_label, figure_width, small_text)));
+                       escape(shorten(layout.y_label, layout.width, small_text)));
 
   Path grid, axis;
   std::string labels;
   for (const Tick& tick : y_ticks) {
     const double place = frame.y(tick.value);
-    Path& path = layout.equal_scale ? axis : grid;
-    path.add(layout.equal_scale ? left - 4 : left, place);
-    path.add(layout.equal_scale ? left : left + width, place);
+    Path& path = plane ? axis : grid;
+    path.add(plane ? left - 4 : left, place);
+    path.add(plane ? left : left + width, place);
     path.gap();
     labels += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>\n",
                           coordinate(left - 7), coordinate(place + 4.4), escape(tick.label));
   }
   axis.add(left, bottom);
   axis.add(left + width, bottom);
-  if (layout.equal_scale) {
+  if (plane) {
     axis.add(left + width, top);
     axis.add(left, top);
     axis.close();
@@ -419,9 +454,9 @@ Frame make_frame(const Layout& layout) {
     axis.add(place, bottom);
     axis.add(place, bottom + 4);
     axis.gap();
-    const bool at_the_edge = place + 0.5 * text_width(tick.label, small_text) > figure_width;
+    const bool at_the_edge = place + 0.5 * text_width(tick.label, small_text) > layout.width;
     labels += fmt::format("<text class=\"tick\" text-anchor=\"{}\" x=\"{}\" y=\"{}\">{}</text>\n",
-                          at_the_edge ? "end" : "middle", coordinate(at_the_edge ? figure_width : place),
+                          at_the_edge ? "end" : "middle", coordinate(at_the_edge ? layout.width : place),
                           coordinate(bottom + 18), escape(tick.label));
   }
   out += fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"{}\"/>\n", grid.take(), axis.take());
@@ -431,7 +466,7 @@ Frame make_frame(const Layout& layout) {
                        coordinate(left + 0.5 * width), coordinate(x_label_line),
                        escape(shorten(layout.x_label, 1.6 * width, small_text)));
   for (std::size_t i = 0; i < note.size(); ++i)
-    out += fmt::format("<text class=\"note\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(left),
+    out += fmt::format("<text class=\"note\" x=\"0\" y=\"{}\">{}</text>\n",
                        coordinate(x_label_line + 3 + line_height * static_cast<double>(i + 1)), escape(note[i]));
   return frame;
 }

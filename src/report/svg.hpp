@@ -1,7 +1,7 @@
 // The pieces that figures are drawn with: text of known width, paths, axes, and the frame with title and labels around
 // a plot.
 //
-// All figures are 480 units wide. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units
+// Figures are 480 units wide, or 360 where three stand side by side. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units
 // and more stays legible.
 #pragma once
 
@@ -16,6 +16,7 @@
 namespace implicit_diffusion::report::svg {
 
 inline constexpr double figure_width = 480;
+inline constexpr double narrow_width = 360;
 inline constexpr double small_text = 12.5;
 inline constexpr double title_text = 14.5;
 inline constexpr double line_height = 17;
@@ -78,6 +79,25 @@ struct Axis {
 // Colour and dash of the k-th curve, as classes.
 std::string series_class(std::size_t k);
 
+// What stands beside a name in a legend.
+enum class Mark { line, dot, cross, bar, stairs };
+
+struct LegendEntry {
+  std::string label;       // empty: left out
+  Mark mark = Mark::line;  //
+  std::size_t series = 0;  // of a line: which curve
+};
+
+// A cross that stands for a point of the data.
+void add_cross(Path& path, double x, double y);
+
+// How the axes are to each other. The last two are those of a plane, which has a box instead of a grid.
+enum class Scale {
+  free,
+  equal,  // one unit of x is as long as one of y
+  square  // each axis has its own unit, both have the same length
+};
+
 // What is around a plot. Lengths are in units, values in those of the data.
 struct Layout {
   std::string title;
@@ -88,11 +108,12 @@ struct Layout {
   Range y;
   bool log_x = false;
   bool log_y = false;
-  bool equal_scale = false;              // a plane: one unit of x is as long as one of y, and a box instead of a grid
-  double plot_height = 212;              // with an equal scale: the greatest height
-  double right_margin = 16;              //
-  std::vector<std::string> legend = {};  // one entry for each curve, empty ones left out
-  std::vector<std::string> notes = {};   // lines under the plot
+  Scale scale = Scale::free;
+  double width = figure_width;
+  double plot_height = 212;  // of a plane: the greatest height
+  double right_margin = 16;
+  std::vector<LegendEntry> legend = {};
+  std::vector<std::string> notes = {};  // lines under the plot
 };
 
 struct Frame {

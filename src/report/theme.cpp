@@ -34,7 +34,11 @@ constexpr std::string_view rules = R"css(
 .figure .region{fill:var(--region);fill-opacity:.1;fill-rule:evenodd}
 .figure .contour{stroke:var(--region);stroke-width:.9;stroke-opacity:.75}
 .figure .dots{stroke:var(--dot);stroke-width:3.2;stroke-opacity:.42}
-.figure .bars{fill:var(--region);fill-opacity:.2;stroke:var(--region);stroke-width:.7;stroke-opacity:.6}
+.figure .bars,.figure .bar-key{fill:var(--dot);fill-opacity:.22;stroke:var(--dot);stroke-width:.7;stroke-opacity:.6}
+.figure .crosses{stroke:var(--ink);stroke-width:.8;stroke-opacity:.42}
+.figure .stairs,.figure .stairs-key{stroke:var(--ink);stroke-width:1.3;stroke-opacity:.75;stroke-linejoin:miter}
+.figure .dot-key{stroke:var(--dot);stroke-width:4.5}
+.figure .cross-key{stroke:var(--ink);stroke-width:1.4}
 .figure .marker{stroke:var(--ink);stroke-width:2}
 .figure .marker-halo{stroke:var(--paper);stroke-width:5.5}
 )css";

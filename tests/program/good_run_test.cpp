@@ -3,6 +3,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "program/run_program.hpp"
 
@@ -290,6 +291,155 @@ TEST(GoodRun, ReportsAreMadeAgainAndCompare) {
   const Result nowhere = run(folder, {"report", "a", "b", "--output", "no/both.html"});
   EXPECT_EQ(nowhere.code, 73);
   EXPECT_TRUE(is_error_line(nowhere.err, {"no/both.html"}));
+}
+
+// The text between two marks of a report, as a browser shows it.
+std::string between(const std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t begin = text.find(from);
+  if (begin == std::string::npos) return "(no " + from + ")";
+  std::string found = text.substr(begin + from.size(), text.find(to, begin) - begin - from.size());
+  for (std::size_t at = found.find("&#39;"); at != std::string::npos; at = found.find("&#39;"))
+    found.replace(at, 5, "'");
+  return found;
+}
+
+std::size_t occurrences(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t i = text.find(what); i != std::string::npos; i = text.find(what, i + what.size())) ++n;
+  return n;
+}
+
+TEST(Report, ShowsTheDataBesideTheSamples) {
+  const Folder folder;
+  write(folder / "plane.csv", "x,y\n4,0\n-4,0\n2,1\n");
+  const Words options{"--steps", "5", "--quiet", "--output"};
+  ASSERT_EQ(run(folder, Words{"run", "ebm-wells", "--set", "reference.data=plane.csv"} + options + Words{"data"}).code,
+            0);
+  ASSERT_EQ(run(folder, Words{"run", "ebm-wells"} + options + Words{"law"}).code, 0);
+  ASSERT_EQ(run(folder, Words{"run", "langevin-reward"} + options + Words{"reward"}).code, 0);
+
+  const std::string data = contents(folder / "data/report.html");
+  EXPECT_EQ(occurrences(data, "class=\"crosses\""), 2U) << "at the start and at the end";
+  EXPECT_EQ(occurrences(data, "3 points of the data."), 4U) << "in the picture and in its description";
+  EXPECT_NE(data.find(">data</text>"), std::string::npos) << "the legend";
+  const std::string law = contents(folder / "law/report.html");
+  EXPECT_EQ(occurrences(law, "class=\"crosses\""), 3U) << "and in the picture of the reference";
+  EXPECT_NE(law.find(">reference</text>"), std::string::npos);
+  EXPECT_EQ(contents(folder / "reward/report.html").find("class=\"crosses\""), std::string::npos);
+  for (const std::string& report : {data, law}) EXPECT_LT(report.size(), 500'000U);
+
+  fs::remove(folder / "plane.csv");
+  EXPECT_EQ(run(folder, {"report", "data"}).code, 0) << "a report needs the run's own files only";
+  const std::string without = contents(folder / "data/report.html");
+  EXPECT_EQ(without.find("class=\"crosses\""), std::string::npos);
+  EXPECT_NE(without.find("The data are not drawn"), std::string::npos);
+}
+
+TEST(Report, ShowsDataOnALine) {
+  const Folder folder;
+  write(folder / "line.csv", "1\n2.5\n-0.5\n4\n");
+  write(folder / "mine.toml",
+        "steps = 5\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n[reference]\ndata = \"line.csv\"\n"
+        "[start]\ntheta = [0.25]\n");
+  ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "r"}).code, 0);
+  const std::string report = contents(folder / "r/report.html");
+  EXPECT_EQ(occurrences(report, "class=\"stairs\""), 2U);
+  EXPECT_NE(report.find("<tr><td>start</td><td class=\"number\">0.250</td>"), std::string::npos);
+}
+
+// The numbers of the start and of the reference are those of the experiment's file.
+TEST(Report, NamesTheParameters) {
+  const Folder folder;
+  const Words options{"--steps", "5", "--quiet", "--output"};
+  ASSERT_EQ(run(folder, Words{"run", "ebm-mixture"} + options + Words{"mixture"}).code, 0);
+  ASSERT_EQ(run(folder, Words{"run", "ebm-wells"} + options + Words{"wells"}).code, 0);
+  const std::string mixture = contents(folder / "mixture/report.html");
+  for (const char* name : {"weight 2", "mean 2, x₁", "var 1, x₂", "cov 2, x₁x₂"})
+    EXPECT_NE(mixture.find("data-label=\"" + std::string(name) + "\""), std::string::npos) << name;
+  const auto row = [](const Words& cells) {
+    std::string text = "<tr>";
+    for (const std::string& c : cells)
+      text += (c == "start" || c == "reference" ? "<td>" : "<td class=\"number\">") + c + "</td>";
+    return text + "</tr>";
+  };
+  EXPECT_NE(mixture.find(row({"2", "start", "0.5000", "−2.000", "3.464", "1.000", "0.0000", "1.000"})),
+            std::string::npos);
+  // exp(1.5) / (exp(1.5) + 1) = 0.8176
+  EXPECT_NE(mixture.find(row({"1", "reference", "0.8176", "−4.000", "0.000", "0.750", "−0.5000", "1.500"})),
+            std::string::npos);
+
+  const std::string wells = contents(folder / "wells/report.html");
+  EXPECT_NE(wells.find("data-label=\"well 7\""), std::string::npos);
+  // exp(1.5) / (3 exp(1.5) + 4) = 0.2569
+  const std::size_t first = wells.find("<tr><td class=\"number\">1</td><td class=\"number\">4.000</td>");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_TRUE(between(wells.substr(first), "<tr>", "</tr>").ends_with(">0.2569</td>"));
+}
+
+TEST(Report, SaysHowTheRunEnded) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "done"}).code, 0);
+  EXPECT_EQ(contents(folder / "done/report.html").find("class=\"notice\""), std::string::npos);
+
+  // An interrupted run differs by its summary.
+  write(folder / "done/summary.json", changed(contents(folder / "done/summary.json"), "completed", "interrupted"));
+  ASSERT_EQ(run(folder, {"report", "done"}).code, 0);
+  EXPECT_TRUE(between(contents(folder / "done/report.html"), "class=\"notice\">", "</p>")
+                  .starts_with("Interrupted after step 25 of 25"));
+
+  // The wells of width 2 need a step below 2.
+  const Words unstable{"run", "ebm-wells", "--set", "step_size=2.5", "--quiet", "--output"};
+  ASSERT_EQ(run(folder, unstable + Words{"unstable"}).code, 70);
+  const std::string notice = between(contents(folder / "unstable/report.html"), "class=\"notice\">", "</p>");
+  const auto steps = json(folder / "unstable/summary.json")["steps"].get<int>();
+  EXPECT_TRUE(notice.starts_with("Diverged at step " + std::to_string(steps + 1) + " of 40000")) << notice;
+  EXPECT_NE(notice.find("stable below 2 "), std::string::npos) << notice;
+
+  ASSERT_EQ(run(folder, unstable + Words{"three", "--repeats", "3"}).code, 70);
+  EXPECT_TRUE(between(contents(folder / "three/report.html"), "class=\"notice\">", "</p>")
+                  .starts_with("3 of 3 runs diverged: seed-0 after step "));
+  ASSERT_EQ(run(folder, {"report", "done", "unstable", "--output", "both.html"}).code, 0);
+  EXPECT_TRUE(between(contents(folder / "both.html"), "class=\"notice\">", "</p>")
+                  .starts_with("1 of 2 runs diverged: unstable after step "));
+
+  // A seed that was never begun has left nothing but the status of the whole.
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "two", "--repeats", "2"}).code, 0);
+  write(folder / "two/summary.json", changed(contents(folder / "two/summary.json"), "completed", "interrupted"));
+  ASSERT_EQ(run(folder, {"report", "two"}).code, 0);
+  EXPECT_TRUE(between(contents(folder / "two/report.html"), "class=\"notice\">", "</p>").starts_with("Interrupted"));
+}
+
+// Chains at N(theta, 1) start ten away from it. After 3000 steps of 0.05 their law is N(theta, 1 / (1 - 0.05 / 2)), of
+// which 89.6 % lies where N(theta, 1) has 90 %; the share of 4000 samples has standard error 0.5 %. theta goes to the
+// mean of the data with a time constant of 20 steps at the large rate, and is on its way there at the small one.
+TEST(Report, CaptionsJudge) {
+  const Folder folder;
+  write(folder / "line.csv", "1\n2.5\n-0.5\n4\n");
+  write(folder / "mine.toml",
+        "steps = 3000\nparticles = 4000\nstep_size = 0.05\nlearning_rate = 0.05\n[potential]\nkind = \"quadratic\"\n"
+        "precision = [[1.0]]\n[reference]\ndata = \"line.csv\"\n[start]\ntheta = [0.0]\nmean = [10.0]\n");
+  ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "done"}).code, 0);
+  ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "slow", "--set", "learning_rate=0.0003"}).code, 0);
+  const std::string done = contents(folder / "done/report.html"), slow = contents(folder / "slow/report.html");
+  EXPECT_TRUE(between(done, "The samples before the first step. ", "of them").starts_with("0")) << done;
+  const double share = std::stod(between(done, "The samples after the last step. ", "of them"));
+  EXPECT_NEAR(share, 89.6, 5 * 0.5 + 0.5);
+  EXPECT_EQ(done.find("still moving"), std::string::npos);
+  EXPECT_NE(slow.find("still moving"), std::string::npos);
+}
+
+TEST(Report, CommandToRepeatWorksAsShown) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "it's mine"}).code, 0);
+  const std::string command = between(contents(folder / "it's mine/report.html"),
+                                      "<figcaption>Command</figcaption><pre tabindex=\"0\">\n", "</pre>");
+  EXPECT_EQ(command, "implicit-diffusion run 'it'\\''s mine/config.toml' --output again");
+  const fs::path here = folder / ".";
+  const std::string in_shell = "cd '" + here.string() + "' && PATH='" +
+                               fs::path(IMPLICIT_DIFFUSION_PROGRAM).parent_path().string() + "' && " + command +
+                               " --quiet >again.txt";
+  ASSERT_EQ(std::system(in_shell.c_str()), 0) << in_shell;
+  EXPECT_TRUE(same_bytes(folder / "it's mine", folder / "again", {"theta.npy", "samples.npy", "config.toml"}));
 }
 
 TEST(GoodRun, QuickIsShorter) {

@@ -234,7 +234,26 @@ TEST(Histogram, BarsAreDensities) {
   EXPECT_NE(to_svg(plot).find("5 samples, 2 outside."), std::string::npos);
 }
 
+// Data on the scale of the samples, in bars of the same width.
+TEST(Histogram, DataAreAnOutline) {
+  const HistogramPlot plot{"h", "x", 0, 2, {0.5, 0.6, 0.7, 1.5}, {}, 2, {0.2, 1.2, 1.4, 1.8, 9}, "<data>"};
+  const std::string svg = to_svg(plot);
+  const Xml xml = checked(svg);
+  const auto bars = path_points(xml.with_class("bars")[0].attributes.at("d"));
+  ASSERT_EQ(xml.with_class("stairs").size(), 1U);
+  const auto stairs = path_points(xml.with_class("stairs")[0].attributes.at("d"));
+  ASSERT_EQ(stairs.size(), 6U);
+  const double floor = stairs[0].y;
+  EXPECT_EQ(stairs.back().y, floor);
+  EXPECT_NEAR(floor - stairs[3].y, 3 * (floor - stairs[1].y), 0.4) << "three points on the right, one on the left";
+  EXPECT_NEAR((floor - stairs[3].y) / (bars[0].y - bars[1].y), (3.0 / 5) / (3.0 / 4), 0.01);
+  EXPECT_EQ(xml.with_class("stairs-key").size(), 1U);
+  EXPECT_NE(svg.find(">&lt;data&gt;</text>"), std::string::npos);
+  EXPECT_NE(svg.find("4 samples. 5 points of the &lt;data&gt;, 1 outside."), std::string::npos);
+}
+
 TEST(Histogram, StrangeInput) {
+  checked(to_svg(HistogramPlot{"h", "x", 0, 1, {}, {}, 0, {nan, 0.5, inf}}));
   checked(to_svg(HistogramPlot{"h", "x", 0, 1, {}}));
   checked(to_svg(HistogramPlot{"h", "x", 0, 1, std::vector<double>(100, 0.5)}));
   checked(to_svg(HistogramPlot{"h", "x", 0, 1, {nan, inf, -inf}, {{"c", {-1, 0, nan, 1, 2}, {1, inf, 1, nan, 3}}}}));

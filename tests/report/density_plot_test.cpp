@@ -102,6 +102,58 @@ TEST(DensityPlot, SamplesAloneAndWindowsThatAreNotSquare) {
   checked(to_svg(plot));
 }
 
+// Two pieces for each cross, at most 1000 crosses, and a legend only where there is something to tell apart.
+TEST(DensityPlot, DataAreCrossesWithALegend) {
+  DensityPlot plot = gaussian(1);
+  plot.point_x = plot.point_y = {0, 1};
+  EXPECT_EQ(to_svg(plot).find("-key"), std::string::npos);
+  for (int i = 0; i < 1500; ++i) {
+    plot.data_x.push_back(std::sin(i));
+    plot.data_y.push_back(std::cos(i));
+  }
+  plot.data_x.push_back(10);
+  plot.data_y.push_back(0);
+  plot.data_label = "<data>";
+  const std::string svg = to_svg(plot);
+  const Xml xml = checked(svg);
+  EXPECT_EQ(dots(xml), 2U);
+  const auto crosses = xml.with_class("crosses");
+  ASSERT_EQ(crosses.size(), 1U);
+  const auto points = path_points(crosses[0].attributes.at("d"));
+  EXPECT_EQ(points.size(), 4 * 1000U);
+  EXPECT_EQ(xml.with_class("dot-key").size(), 1U);
+  EXPECT_EQ(xml.with_class("cross-key").size(), 1U);
+  EXPECT_NE(svg.find(">&lt;data&gt;</text>"), std::string::npos);
+  EXPECT_NE(svg.find("1501 points of the &lt;data&gt;, 1000 drawn, 1 outside."), std::string::npos);
+
+  // The first point, (0, 1), is where a sample at the same place is.
+  plot.point_x = {0};
+  plot.point_y = {1};
+  const PathPoint dot = path_points(checked(to_svg(plot)).with_class("dots")[0].attributes.at("d"))[0];
+  EXPECT_NEAR(0.5 * (points[0].x + points[1].x), dot.x, 0.11);
+  EXPECT_NEAR(0.5 * (points[0].y + points[1].y), dot.y, 0.11);
+
+  plot.data_x.pop_back();
+  EXPECT_THROW(to_svg(plot), Error);
+}
+
+// Five to one, on scales of their own: the corners of the window are those of a square.
+TEST(DensityPlot, LongWindowsHaveScalesOfTheirOwn) {
+  for (const bool tall : {false, true}) {
+    DensityPlot plot{
+        .title = "s", .x_min = 0, .x_max = 5, .y_min = 0, .y_max = 1, .point_x = {0, 5}, .point_y = {0, 1}};
+    if (tall) {
+      std::swap(plot.x_max, plot.y_max);
+      std::swap(plot.point_x, plot.point_y);
+    }
+    const auto layers = checked(to_svg(plot)).with_class("dots");
+    ASSERT_EQ(layers.size(), 2U);
+    const PathPoint a = path_points(layers[0].attributes.at("d"))[0], b = path_points(layers[1].attributes.at("d"))[0];
+    EXPECT_NEAR(b.x - a.x, a.y - b.y, 0.3);
+    EXPECT_GT(b.x - a.x, 300);
+  }
+}
+
 TEST(DensityPlot, RejectsWrongShapes) {
   DensityPlot plot = gaussian(1);
   plot.rows = 60;

@@ -39,11 +39,11 @@ std::string body_without_script(const std::string& html) {
 
 TEST(Page, EscapesEveryText) {
   const std::string bad = "<script>alert(\"x\")</script>&'θ";
-  Page page{bad, bad, {{bad, bad, bad}}, {{bad, bad, {{"", bad}}, {{{bad}, {{bad}}}}, {{bad, bad}}}}, bad};
+  Page page{bad, bad, bad, {{bad, bad, bad}}, {{bad, bad, {{"", bad}}, false, {{{bad}, {{bad}}}}, {{bad, bad}}}}, bad};
   const std::string html = to_html(page);
   EXPECT_EQ(count(html, "<script>"), 2U) << "ours alone";
   EXPECT_EQ(count(html, "alert(\"x\")"), 0U);
-  EXPECT_EQ(count(html, escape(bad)), 14U);
+  EXPECT_EQ(count(html, escape(bad)), 15U);
   EXPECT_EQ(parse_xml(body_without_script(html)).error, "");
 }
 
@@ -55,6 +55,16 @@ TEST(Page, IsCompleteInItself) {
   EXPECT_EQ(count(html, "href="), 0U);
   EXPECT_EQ(count(html, "@import"), 0U);
   EXPECT_EQ(count(html, "url("), 0U);
+  EXPECT_EQ(parse_xml(body_without_script(html)).error, "");
+}
+
+TEST(Page, NoticeStandsBeforeTheFiguresAndOnlyWhereThereIsOne) {
+  Page page{"t", "s"};
+  page.facts = {{"label", "value", ""}};
+  EXPECT_EQ(count(to_html(page), "class=\"notice\""), 0U);
+  page.notice = "it failed";
+  const std::string html = to_html(page);
+  EXPECT_LT(html.find("it failed"), html.find("class=\"facts\""));
   EXPECT_EQ(parse_xml(body_without_script(html)).error, "");
 }
 

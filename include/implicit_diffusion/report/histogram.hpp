@@ -1,6 +1,6 @@
-// Samples of a law on the line against its density, as SVG.
+// Samples of a law on the line against its density and against data, as SVG.
 //
-// Bars are normalised by the number of all finite samples, also of those outside the window, so that bars and densities
+// Samples are bars, data the outline of bars; both have the same width. They are normalised by the number of all finite samples, also of those outside the window, so that bars and densities
 // are on one scale: where the law is right, the curve runs through the tops of the bars. How many samples are outside
 // is written under the plot.
 #pragma once
@@ -21,6 +21,8 @@ struct HistogramPlot {
   std::vector<double> samples;
   std::vector<Series> curves = {};  // densities; bands as in a chart
   std::size_t bins = 0;             // 0: from the number of samples and their spread, between 8 and 80
+  std::vector<double> data = {};
+  std::string data_label = "data";
 };
 
 // Throws a usage Error unless x_min < x_max, both finite, and the lengths of each curve agree.

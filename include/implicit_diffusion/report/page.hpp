@@ -33,8 +33,9 @@ struct Table {
 
 struct Section {
   std::string heading;
-  std::string text = {};  // an empty line begins a new paragraph
-  std::vector<Figure> figures = {};
+  std::string text = {};             // an empty line begins a new paragraph
+  std::vector<Figure> figures = {};  // two in a row where there is room
+  bool three_in_a_row = false;       //
   std::vector<Table> tables = {};
   std::vector<std::pair<std::string, std::string>> code = {};  // caption, preformatted text
 };
@@ -42,6 +43,7 @@ struct Section {
 struct Page {
   std::string title;
   std::string subtitle;
+  std::string notice = {};  // what the reader must know before anything else, such as that the run failed
   std::vector<Fact> facts = {};
   std::vector<Section> sections = {};
   std::string footer = {};
