@@ -86,20 +86,30 @@ class Population {
   std::vector<Real, LineAllocator<Real>> values_;
 };
 
+// Memory of the calling thread, on the boundary of a cache line; given back, it is kept for the next who takes.
+void* take_memory(std::size_t bytes);
+void give_memory(void* memory);
+
 // Numbers for each sample of a block, by coordinate: coordinate j of sample i is data()[j * block_size + i]. On the stack where they are few.
 template <class Real>
 class BlockArray {
  public:
   explicit BlockArray(std::size_t coordinates = 1) {
-    if (coordinates > few) large_.resize(coordinates * block_size);
+    if (coordinates > few) large_ = static_cast<Real*>(take_memory(coordinates * block_size * sizeof(Real)));
   }
-  Real* data() { return large_.empty() ? small_ : large_.data(); }
+  ~BlockArray() {
+    if (large_) give_memory(large_);
+  }
+  BlockArray(const BlockArray&) = delete;
+  BlockArray& operator=(const BlockArray&) = delete;
+
+  Real* data() { return large_ ? large_ : small_; }
   Real& operator[](std::size_t i) { return data()[i]; }
 
  private:
   static constexpr std::size_t few = 4;
   alignas(64) Real small_[few * block_size];
-  std::vector<Real, LineAllocator<Real>> large_;
+  Real* large_ = nullptr;
 };
 
 struct SampleCoordinate {

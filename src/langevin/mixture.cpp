@@ -22,10 +22,9 @@ Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions o
   require_positive("potential.kappa", options.kappa);
 }
 
-bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vector<double>& factor,
-                        std::size_t& pivot) const {
+bool Mixture::factorise(std::span<const double> theta, std::size_t i, Matrix& factor, std::size_t& pivot) const {
   const double* c = theta.data() + covariance_at(i);
-  factor.assign(d_ * d_, 0.0);
+  std::fill_n(factor.begin(), d_ * d_, 0.0);
   if (options_.covariance == CovarianceForm::direct) {
     const auto failed = detail::cholesky(c, d_, factor.data());
     pivot = failed.value_or(0);
@@ -39,7 +38,8 @@ bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vecto
   for (pivot = 0; pivot < d_; ++pivot)
     if (const double v = factor[pivot * d_ + pivot]; !(v > 0) || !std::isfinite(v)) return false;
   // Positive definite on paper; where a factor has all but vanished beside another, L L' is not in double precision.
-  std::vector<double> product(d_ * d_), again(d_ * d_);
+  Matrix product, again;
+  std::fill_n(product.begin(), d_ * d_, 0.0);
   for (std::size_t a = 0; a < d_; ++a)
     for (std::size_t b = 0; b <= a; ++b) {
       for (std::size_t k = 0; k <= b; ++k) product[a * d_ + b] += factor[a * d_ + k] * factor[b * d_ + k];
@@ -51,7 +51,7 @@ bool Mixture::factorise(std::span<const double> theta, std::size_t i, std::vecto
 }
 
 std::optional<std::size_t> Mixture::find_inadmissible(std::span<const double> theta) const {
-  std::vector<double> factor;
+  Matrix factor;
   for (std::size_t i = 0; i < n_; ++i)
     if (std::size_t pivot = 0; !factorise(theta, i, factor, pivot))
       return covariance_at(i) +
@@ -60,26 +60,30 @@ std::optional<std::size_t> Mixture::find_inadmissible(std::span<const double> th
 }
 
 void Mixture::prepare(std::span<const double> theta) {
-  const std::vector<double> weight = softmax(theta.first(n_));
-  std::vector<double> offset(n_),
-      mean(theta.begin() + static_cast<std::ptrdiff_t>(n_), theta.begin() + static_cast<std::ptrdiff_t>(n_ * (1 + d_)));
-  std::vector<double> precisions(n_ * d_ * d_), factors(n_ * d_ * d_), factor, inverse(d_ * d_);
+  const double norm = log_sum_exp(theta.first(n_));
+  weight_.fill(n_, [&](std::size_t i) { return exp(theta[i] - norm); });
+  mean_.fill(n_ * d_, [&](std::size_t k) { return theta[n_ + k]; });
+  offset_.resize(n_);
+  precision_.resize(n_ * d_ * d_);
+  factor_.resize(n_ * d_ * d_);
+  Matrix factor, inverse, precision;
   for (std::size_t i = 0; i < n_; ++i) {
-    offset[i] = log(weight[i]) - 0.5 * static_cast<double>(d_) * log(2 * std::numbers::pi);
-    if (std::size_t pivot = 0; !factorise(theta, i, factor, pivot)) {
-      offset[i] = std::numeric_limits<double>::quiet_NaN();  // V is not defined here, and says so
-      continue;
+    double offset = theta[i] - norm - 0.5 * static_cast<double>(d_) * log(2 * std::numbers::pi);
+    if (std::size_t pivot = 0; factorise(theta, i, factor, pivot)) {
+      for (std::size_t a = 0; a < d_; ++a) offset -= log(factor[a * d_ + a]);
+      detail::invert_lower(factor.data(), d_, inverse.data());
+      detail::precision_from_inverse_factor(inverse.data(), d_, precision.data());
+    } else {
+      offset = std::numeric_limits<double>::quiet_NaN();  // V is not defined here, and says so
+      precision.fill(0);
+      factor.fill(0);
     }
-    for (std::size_t a = 0; a < d_; ++a) offset[i] -= log(factor[a * d_ + a]);
-    detail::invert_lower(factor.data(), d_, inverse.data());
-    detail::precision_from_inverse_factor(inverse.data(), d_, precisions.data() + i * d_ * d_);
-    std::copy(factor.begin(), factor.end(), factors.begin() + static_cast<std::ptrdiff_t>(i * d_ * d_));
+    offset_.set(i, offset);
+    for (std::size_t k = 0; k < d_ * d_; ++k) {
+      precision_.set(i * d_ * d_ + k, precision[k]);
+      factor_.set(i * d_ * d_ + k, factor[k]);
+    }
   }
-  weight_.assign(weight);
-  offset_.assign(offset);
-  mean_.assign(mean);
-  precision_.assign(precisions);
-  factor_.assign(factors);
 }
 
 std::optional<double> Mixture::largest_stable_step() const {
@@ -92,7 +96,7 @@ std::optional<double> Mixture::largest_stable_step() const {
 
 GaussianMixture Mixture::law(std::span<const double> theta) const {
   GaussianMixture m{softmax(theta.first(n_)), {}};
-  std::vector<double> factor;
+  Matrix factor;
   for (std::size_t i = 0; i < n_; ++i) {
     const double* mean = theta.data() + mean_at(i);
     Gaussian g{{mean, mean + d_}, std::vector<double>(d_ * d_)};

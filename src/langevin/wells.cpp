@@ -12,13 +12,6 @@
 namespace implicit_diffusion {
 namespace {
 
-double log_sum_exp(std::span<const double> t) {
-  const double top = *std::max_element(t.begin(), t.end());
-  double sum = 0;
-  for (const double v : t) sum += exp(v - top);
-  return top + log(sum);
-}
-
 // The values f(0), ..., f(n - 1).
 template <class F>
 std::vector<double> tabulate(std::size_t n, F&& f) {
@@ -28,6 +21,13 @@ std::vector<double> tabulate(std::size_t n, F&& f) {
 }
 
 }  // namespace
+
+double log_sum_exp(std::span<const double> t) {
+  const double top = *std::max_element(t.begin(), t.end());
+  double sum = 0;
+  for (const double v : t) sum += exp(v - top);
+  return top + log(sum);
+}
 
 std::vector<double> softmax(std::span<const double> t) {
   const double norm = log_sum_exp(t);

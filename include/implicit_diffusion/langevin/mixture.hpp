@@ -139,7 +139,8 @@ class Mixture {
   }
 
   // L_i, lower triangle in a d x d array; false where S_i is not positive definite (then `pivot` is the row that failed).
-  bool factorise(std::span<const double> theta, std::size_t i, std::vector<double>& factor, std::size_t& pivot) const;
+  using Matrix = std::array<double, largest_dimension * largest_dimension>;
+  bool factorise(std::span<const double> theta, std::size_t i, Matrix& factor, std::size_t& pivot) const;
 
   std::size_t n_, d_;
   MixtureOptions options_;

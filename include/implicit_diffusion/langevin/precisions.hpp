@@ -20,12 +20,16 @@ class Constants {
   // f(0), ..., f(n - 1). Allocates on the first call only.
   template <class F>
   void fill(std::size_t n, F&& f) {
+    resize(n);
+    for (std::size_t i = 0; i < n; ++i) set(i, f(i));
+  }
+  void resize(std::size_t n) {
     double_.resize(n);
     float_.resize(n);
-    for (std::size_t i = 0; i < n; ++i) {
-      double_[i] = f(i);
-      float_[i] = static_cast<float>(double_[i]);
-    }
+  }
+  void set(std::size_t i, double value) {
+    double_[i] = value;
+    float_[i] = static_cast<float>(value);
   }
 
   // The numbers for kernels over Real.

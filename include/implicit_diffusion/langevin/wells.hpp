@@ -213,7 +213,8 @@ const PotentialKernels<Real, SoftmaxWells>& potential_kernels(const SoftmaxWells
 template <class Real>
 const PotentialKernels<Real, LogisticWells>& potential_kernels(const LogisticWells&);
 
-// softmax(t) in double precision, the same bits on every machine.
+// log sum_i e^t_i and softmax(t), in double precision, the same bits on every machine.
+double log_sum_exp(std::span<const double> t);
 std::vector<double> softmax(std::span<const double> t);
 
 }  // namespace implicit_diffusion
