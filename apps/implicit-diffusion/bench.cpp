@@ -150,6 +150,33 @@ int bench(const BenchOptions& o) {
     text += fmt::format("  {:>12}{:>10.2f}{:>18.2f}{:>10.2f} ({:.2f}x)\n", n, one, one / parts, two, one / two);
   }
 
+  // A user's potential: derivatives by hand, and by dual numbers from the value alone.
+  alignas(64) static float noise[2 * block_size], signal[block_size];
+  kernels.normals(key, 2, 0, groups_per_block, noise);
+  const std::vector<double> ring_theta{3, 2};
+  const auto ring = [&](auto potential, auto pass) {
+    potential.prepare(ring_theta);
+    Population<float> x(block_size, 2);
+    StandardNormalStart<float>{Noise(1)}.draw(x, 0);
+    double sums[5] = {};
+    bool nonfinite = false;
+    const Pass<float> request{
+        .noise = noise, .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite, .sums = sums, .signal = signal};
+    const double time = timed([&] { pass(potential, x.block(0), request); });
+    if (nonfinite) throw Error(ErrorKind::data, "bench", "a sample of the ring is not finite");
+    return std::pair{time, static_cast<double>(x(7, 0))};
+  };
+  for (std::size_t i = 0; i < block_size; ++i) signal[i] = static_cast<float>(i % 7);
+  const auto [by_hand, hand_sample] = ring(RingByHand{}, kernels.ring_by_hand);
+  const auto [by_duals, dual_sample] = ring(RingByDuals{}, kernels.ring_by_duals);
+  if (!(std::abs(hand_sample - dual_sample) < 1e-3))
+    throw Error(ErrorKind::data, "bench", "derivatives by hand and by dual numbers lead to different samples");
+  text += fmt::format(
+      "\na ring with two parameters, its joint pass without the noise: derivatives by hand {:.2f}, by dual numbers "
+      "{:.2f} "
+      "({:.2f}x)\n",
+      by_hand, by_duals, by_duals / by_hand);
+
   const auto curve = [&](const char* name, auto&& time_at) {
     text += fmt::format("\n{}\n ", name);
     std::string times;

@@ -1,7 +1,7 @@
 // Threads that wait for work: for_each(count, task) calls task(0), ..., task(count - 1) on them and returns when all are done.
 //
 // Which thread runs which task is left to chance, so a task writes only to its own place; sums over tasks are taken afterwards, in order.
-// Idle threads block, they do not spin. The calling thread works too: Workers(1) starts no thread at all.
+// Idle threads look about for some 30 microseconds, then block. The calling thread works too: Workers(1) starts no thread at all.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class Workers {
   std::unique_ptr<Shared> shared_;
 };
 
-// Blocks of a population that make it worth waking another thread: 16 blocks of 256 samples are some 50 microseconds of work.
-inline constexpr std::size_t blocks_per_thread = 16;
+// Blocks of a population that make it worth calling another thread: 24 blocks of 256 samples are some 25 microseconds of work.
+inline constexpr std::size_t blocks_per_thread = 24;
 
 }  // namespace implicit_diffusion

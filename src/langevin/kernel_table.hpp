@@ -7,6 +7,7 @@
 #include "implicit_diffusion/langevin/wells.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 #include "implicit_diffusion/simd/level.hpp"
+#include "ring.hpp"
 
 namespace implicit_diffusion {
 
@@ -28,6 +29,9 @@ struct KernelSet {
   void (*mixture_samples)(const MixtureTable& mixture, const Block<float>& x, const float* normals, const float* bits);
   // exp2_fixed() of 16 numbers of each group, for benchmarks.
   void (*exponentials)(const float* in, std::size_t groups, float* out);
+  // The joint pass of a ring, for benchmarks.
+  void (*ring_by_hand)(const RingByHand& v, const Block<float>& x, const Pass<float>& request);
+  void (*ring_by_duals)(const RingByDuals& v, const Block<float>& x, const Pass<float>& request);
 };
 
 const KernelSet& kernels_of(Level level);

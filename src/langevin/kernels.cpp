@@ -128,7 +128,9 @@ constexpr KernelSet make_set() {
           &normals<N>,
           &bits<N>,
           &mixture_samples<N>,
-          &exponentials<N>};
+          &exponentials<N>,
+          &pass<N, 2, Wanted::step_and_sums, false, RingByHand>,
+          &pass<N, 2, Wanted::step_and_sums, false, RingByDuals>};
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ template <class F>
 class Differentiated {
  public:
   static constexpr bool any_number = true;
+  static constexpr std::size_t fixed_dimension = F::dimension;
 
   explicit Differentiated(F f = {}) : f_(std::move(f)), theta_(std::vector<double>(F::parameters)) {}
 

@@ -388,9 +388,9 @@ template <Number Real, class R>
 // Kernels over the number type Real, chosen by what a pass asks for.
 template <Number Real, std::size_t D, class P>
 void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
-  using Pointer = Real*;
-  if constexpr (D == 0 &&
-                requires { v.template evaluate_in<2>(static_cast<const Real*>(nullptr), Pointer(), Pointer()); }) {
+  if constexpr (D == 0 && requires { P::fixed_dimension; }) {
+    return run_pass<Real, P::fixed_dimension>(v, x, r);
+  } else if constexpr (D == 0 && requires(Real * p) { v.template evaluate_in<2>(p, p, p); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
   }
   if (r.noise && r.sums) {

@@ -10,9 +10,12 @@
 //
 // evaluate is best written as a template over the number type, with the functions of simd/elementary.hpp, select() instead of if, and
 // [[gnu::always_inline]]; a type that says `static constexpr bool any_number = true` promises that it is. Then it runs on 16 lanes at a time,
-// and gets derivatives of its derivatives from dual numbers. It may also offer evaluate_in<D>, the same with the dimension as a constant. More that a
-// potential may know about itself, each optional:
+// and gets derivatives of its derivatives from dual numbers. differentiated.hpp takes
+// the value alone and does the rest. More that a potential may know about itself, each optional:
 //
+//     static constexpr std::size_t fixed_dimension;                 where it has but one: then a point is kept in registers
+//     evaluate_in<D>(x, grad_x, grad_theta) const;                  evaluate with the dimension as a constant
+//     evaluate_terms<D>, shift, factor                              theta-gradients in a form that is cheap to sum: see kernel.hpp
 //     std::optional<std::size_t> find_inadmissible(theta) const;    a parameter outside its domain
 //     std::optional<double> largest_stable_step() const;            of the Langevin chain, at the prepared theta
 //     GaussianMixture law(theta) const;                             pi*(theta), where it is a mixture of Gaussians
