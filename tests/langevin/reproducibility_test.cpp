@@ -21,8 +21,8 @@ using problems::hexagon_start;
 using problems::hexagon_wells;
 using problems::smooth_reward;
 
-// 79 blocks, the last one not full: four threads get a share of at least 16.
-constexpr std::size_t n = 20'000;
+// 98 blocks, the last one not full: four threads get a share each.
+constexpr std::size_t n = 25'000;
 static_assert(n / block_size / blocks_per_thread >= 4);
 
 template <class Real>
