@@ -69,6 +69,10 @@ struct RewardKernels {
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
+// The baseline, which few machines need, is compiled in a smaller form: no kernels for the plane alone, derivatives of derivatives on single
+// floats. It is slower for it; the bits are the same.
+inline constexpr bool in_full = native_parts < 4;
+
 // The sum of 16 lanes as a tree, the order of sum(Lanes).
 template <class Real>
 Real sum_tree(std::array<Real, lanes_per_group> lane) {
@@ -345,7 +349,7 @@ template <std::size_t D, class R, class Real>
 template <Number Real, std::size_t D, class R>
 [[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples,
                                                  Scalar<Real> lambda, Scalar<Real>* f) {
-  if constexpr (D == 0 && requires { reward.template evaluate_in<2>(static_cast<const Real*>(nullptr)); }) {
+  if constexpr (D == 0 && in_full && requires(const Real* p) { reward.template evaluate_in<2>(p); }) {
     if (samples.dimension == 2) return add_rewards<Real, 2>(reward, samples, lambda, f);
   }
   const Block<const Scalar<Real>> x = samples;
@@ -390,7 +394,7 @@ template <Number Real, std::size_t D, class P>
 void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>& r) {
   if constexpr (D == 0 && requires { P::fixed_dimension; }) {
     return run_pass<Real, P::fixed_dimension>(v, x, r);
-  } else if constexpr (D == 0 && requires(Real * p) { v.template evaluate_in<2>(p, p, p); }) {
+  } else if constexpr (D == 0 && in_full && requires(Real * p) { v.template evaluate_in<2>(p, p, p); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
   }
   if (r.noise && r.sums) {
@@ -406,14 +410,14 @@ void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>
 template <Number N, class P>
 constexpr PotentialKernels<Scalar<N>, P> make_potential_kernels() {
   PotentialKernels<Scalar<N>, P> k{&run_pass<N, 0, P>, nullptr};
-  if constexpr (AnyNumber<P>) k.mixed = &mixed<N, P>;
+  if constexpr (AnyNumber<P>) k.mixed = &mixed<std::conditional_t<in_full, N, Scalar<N>>, P>;
   return k;
 }
 
 template <Number N, class R>
 constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
   RewardKernels<Scalar<N>, R> k{&add_rewards<N, 0, R>, nullptr};
-  if constexpr (AnyNumber<R>) k.gradient = &reward_gradient<N, R>;
+  if constexpr (AnyNumber<R>) k.gradient = &reward_gradient<std::conditional_t<in_full, N, Scalar<N>>, R>;
   return k;
 }
 
