@@ -28,7 +28,7 @@ _implicit_diffusion() {
         *)
           if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W '--help --seed --steps --repeats --threads --isa --output --set
-              --overwrite --print-config --quick --quiet --no-report' -- "$word")
+              --overwrite --resume --print-config --quick --quiet --no-report' -- "$word")
           else
             names=$("$program" list 2>/dev/null | cut -d ' ' -f 1)
             mapfile -t COMPREPLY < <(

@@ -20,7 +20,7 @@ struct RunOptions {
   std::optional<implicit_diffusion::Level> isa;  // none: the best of this machine
   std::string output;                            // empty: runs/NAME-SEED
   std::vector<std::string> set;                  // key=value
-  bool overwrite = false, print_config = false, quick = false, quiet = false, no_report = false;
+  bool overwrite = false, print_config = false, quick = false, quiet = false, no_report = false, resume = false;
 };
 
 struct ReportOptions {

@@ -658,6 +658,7 @@ Configuration read_configuration(std::string_view text, const std::string& where
   if (learns && c.normaliser == Normaliser::n_minus_1 && c.particles < 2)
     top.fail("particles", "1 particle has no covariance with normaliser n-1");
   c.log_every = top.integer("log_every", 10, 1);
+  c.checkpoint_every = top.integer("checkpoint_every", 0, 0);
   c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));
 
   Section potential = top.section("potential");

@@ -75,7 +75,7 @@ struct StartSpec {
 struct Configuration {
   std::string experiment, title;
   Method method = Method::implicit;
-  std::int64_t particles = 1000, steps = 5000, inner_steps = 1, log_every = 10;
+  std::int64_t particles = 1000, steps = 5000, inner_steps = 1, log_every = 10, checkpoint_every = 0;
   bool warm_start = true;
   double step_size = 0.2, learning_rate = 0.1;
   ScheduleKind schedule = ScheduleKind::constant;

@@ -91,11 +91,14 @@ Recorder::Recorder(const Configuration& c, Workers* workers)
 }
 
 double Recorder::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - *begin_).count();
+  if (!begin_) return seconds_before_;
+  return seconds_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - *begin_).count();
 }
 
 void Recorder::operator()(const RunState& state) {
   if (!begin_) begin_ = std::chrono::steady_clock::now();
+  if (state.step == seen_) return;
+  seen_ = state.step;
   watch_thresholds(state);
   if (state.step % log_every_ == 0) add_row(state);
 }
@@ -111,6 +114,44 @@ void Recorder::add_row(const RunState& state, bool diverged) {
                    last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood});
   if (measures_.has_data()) rows_.back().push_back(last_.data_log_likelihood);
   theta_.insert(theta_.end(), state.theta.begin(), state.theta.end());
+}
+
+void Recorder::save(io::Checkpoint& c) const {
+  std::vector<double> rows;
+  for (const auto& row : rows_) rows.insert(rows.end(), row.begin(), row.end());
+  std::vector<std::int64_t> crossings;
+  for (const Crossing& crossing : crossings_) crossings.push_back(crossing.step.value_or(-1));
+  c.put_numbers("rows", rows);
+  c.put_numbers("row_theta", theta_);
+  c.put_numbers("crossings", crossings);
+  c.put_numbers("recent", recent_);
+  c.put_numbers("last", std::vector<double>{last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood,
+                                            last_.data_log_likelihood});
+  c.put_number("last_step", last_step_);
+  c.put_number("seen", seen_);
+  c.put_number("seconds", seconds());
+}
+
+void Recorder::restore(const io::Checkpoint& c) {
+  const std::vector<double> rows = c.numbers<double>("rows"), last = c.numbers<double>("last");
+  const std::vector<std::int64_t> crossings = c.numbers<std::int64_t>("crossings");
+  const std::size_t width = header_.size();
+  if (rows.size() % width != 0) c.refuse("rows", "is not made of whole rows");
+  if (crossings.size() != crossings_.size()) c.refuse("crossings", "has another size");
+  if (last.size() != 5) c.refuse("last", "has another size");
+  rows_.clear();
+  for (auto row = rows.begin(); row != rows.end(); row += static_cast<std::ptrdiff_t>(width))
+    rows_.emplace_back(row, row + static_cast<std::ptrdiff_t>(width));
+  theta_ = c.numbers<double>("row_theta");
+  if (rows_.empty() ? !theta_.empty() : theta_.size() % rows_.size() != 0) c.refuse("row_theta", "has another size");
+  for (std::size_t i = 0; i < crossings.size(); ++i)
+    crossings_[i].step = crossings[i] < 0 ? std::nullopt : std::optional(crossings[i]);
+  recent_ = c.numbers<double>("recent");
+  if (recent_.size() > window) c.refuse("recent", "has another size");
+  last_ = {last[0], last[1], last[2], last[3], last[4]};
+  last_step_ = c.number<std::int64_t>("last_step");
+  seen_ = c.number<std::int64_t>("seen");
+  seconds_before_ = c.number<double>("seconds");
 }
 
 void Recorder::watch_thresholds(const RunState& state) {

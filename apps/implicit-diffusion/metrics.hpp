@@ -2,6 +2,7 @@
 // crosses its thresholds.
 #pragma once
 
+#include "implicit_diffusion/io/checkpoint.hpp"
 #include "problem.hpp"
 #include "summary.hpp"
 
@@ -41,6 +42,7 @@ class Recorder {
  public:
   Recorder(const Configuration& c, Workers* workers);
 
+  // A state that it has seen already, as the first after a resumption, is passed by.
   void operator()(const RunState& state);
   // The row of the last state, unless it is there already. A diverged state has figures of theta alone.
   void finish(const RunState& state, bool diverged);
@@ -51,6 +53,10 @@ class Recorder {
   const std::vector<Crossing>& crossings() const { return crossings_; }
   const Figures& last() const { return last_; }
   double seconds() const;
+
+  // All it has written down, to and from a checkpoint.
+  void save(implicit_diffusion::io::Checkpoint& c) const;
+  void restore(const implicit_diffusion::io::Checkpoint& c);
 
  private:
   void add_row(const RunState& state, bool diverged = false);
@@ -64,7 +70,8 @@ class Recorder {
   std::vector<Crossing> crossings_;
   std::vector<double> recent_;  // the last 20 log-likelihoods, in a ring
   Figures last_{};
-  std::int64_t last_step_ = -1;
+  std::int64_t last_step_ = -1, seen_ = -1;
+  double seconds_before_ = 0;                                   // of the runs that this one goes on from
   std::optional<std::chrono::steady_clock::time_point> begin_;  // of the loop: the first state it shows
 };
 

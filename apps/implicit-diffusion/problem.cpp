@@ -166,6 +166,11 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
 }
 
+// Whether theta moves at all.
+bool learns(Method method) {
+  return method == Method::implicit || method == Method::nested || method == Method::unrolled;
+}
+
 LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential,
                                   const LangevinOptions& options) {
   GradientEstimator<float>::Terms terms;
@@ -183,7 +188,18 @@ LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>
 
 }  // namespace
 
-RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop) {
+std::vector<double> AnyOptimizer::memory() const {
+  const auto* adam = std::get_if<Adam>(&choice);
+  return adam ? adam->memory() : std::vector<double>();
+}
+
+bool AnyOptimizer::restore(std::span<const double> numbers, std::size_t parameters) {
+  auto* adam = std::get_if<Adam>(&choice);
+  return adam ? adam->restore(numbers, parameters) : numbers.empty();
+}
+
+RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
+                     const std::function<void(RunState&)>& resume) {
   const Noise noise(c.seed);
   const Potential<float> potential = make_potential(c.potential);
   const SchedulePair rate = rates(c);
@@ -195,24 +211,24 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
       {.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}},
       {}};
   start.draw(r.state.population, 0);
+  if (learns(c.method)) r.state.optimizer = make_optimizer(c, rate.optimizer);
+  if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
+  if (resume) resume(r.state);
 
   const NestedOptions nested{.steps = c.steps, .inner_steps = c.inner_steps, .warm_start = c.warm_start};
   switch (c.method) {
     case Method::implicit: {
       LangevinEngine<float> engine = make_engine(c, potential, options);
-      r.state.optimizer = make_optimizer(c, rate.optimizer);
       r.outcome = single_loop(engine, engine, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
       break;
     }
     case Method::nested: {
       LangevinEngine<float> engine = make_engine(c, potential, options);
-      r.state.optimizer = make_optimizer(c, rate.optimizer);
       r.outcome = nested_loop(engine, engine, start, r.state, nested, observe, stop);
       break;
     }
     case Method::unrolled: {
       Unrolled<float> unrolled(potential, make_reward(*c.smooth_reward), options);
-      r.state.optimizer = make_optimizer(c, rate.optimizer);
       r.outcome = nested_loop(unrolled, unrolled, start, r.state, nested, observe, stop);
       break;
     }
@@ -220,7 +236,6 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
     case Method::guided:
     case Method::langevin_initial:
     case Method::langevin_optimised: {
-      if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
       Langevin<float> sampler(c.method == Method::guided
                                   ? guided(potential, make_reward(*c.smooth_reward), c.smooth_reward->lambda)
                                   : potential,

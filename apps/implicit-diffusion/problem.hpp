@@ -58,17 +58,21 @@ struct AnyOptimizer {
   void update(std::span<double> theta, std::span<const double> gradient, std::int64_t step) {
     std::visit([&](auto& o) { o.update(theta, gradient, step); }, choice);
   }
+  // What it remembers, for a checkpoint. Restoring says false where the numbers are not its own.
+  std::vector<double> memory() const;
+  bool restore(std::span<const double> numbers, std::size_t parameters);
 };
 
 using RunState = implicit_diffusion::State<Population<float>, AnyOptimizer>;
 using RunObserver = std::function<void(const RunState&)>;
 
-// Runs the method of the configuration from its start to its last step.
+// Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last step.
 struct RunResult {
   RunState state;
   Outcome outcome;
 };
-RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop);
+RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
+                     const std::function<void(RunState&)>& resume = {});
 
 // Sampling steps, that is batch evaluations of grad_x V, in one outer step.
 std::int64_t gradient_evaluations_per_step(const Configuration& c);

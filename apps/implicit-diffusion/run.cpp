@@ -1,3 +1,4 @@
+#include "checkpoint.hpp"
 #include "commands.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
@@ -136,23 +137,39 @@ std::string describe(const Divergence& d, const Configuration& c, std::span<cons
   return text + "; " + advice(d, c, theta);
 }
 
-Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads, bool quiet, std::stop_token stop) {
+// `resume`: goes on from the newest checkpoint, where there is one.
+Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads, bool quiet, bool resume,
+             std::stop_token stop) {
   Workers workers(threads);
   Recorder recorder(c, &workers);
+  Checkpoints checkpoints(c, folder);
+  const auto go_on = [&](RunState& state) {
+    const auto refused = [&](const std::string& why) { complain(why + "; an older one is tried"); };
+    const bool found = checkpoints.resume(state, recorder, refused);
+    if (found && state.step > c.steps)
+      throw Error(ErrorKind::usage, "steps",
+                  fmt::format("{}: {} has done {} already", c.steps, io::display(folder), state.step));
+    if (!quiet && found) print_error(fmt::format("{}: goes on at step {}\n", c.experiment, state.step));
+    if (!quiet && !found) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+  };
   Progress progress(c.experiment, c.steps, quiet);
   const RunResult r = run_method(
       c, &workers,
       [&](const RunState& state) {
         recorder(state);
+        checkpoints(state, recorder);
         progress(state.step, recorder.last());
       },
-      stop);
+      stop, resume ? go_on : std::function<void(RunState&)>());
+  // Made before the row of the last state, which is none of a longer run; written after the files of this one.
+  const auto last = r.outcome.status == Status::diverged ? std::nullopt : checkpoints.make(r.state, recorder);
   recorder.finish(r.state, r.outcome.status == Status::diverged);
   const double seconds = recorder.seconds();
   progress.finish();
   Done done{summarise(c, r, recorder, seconds, threads), r.outcome, {}};
   if (r.outcome.divergence) done.divergence = describe(*r.outcome.divergence, c, r.state.theta);
-  write_run(folder, c, r, recorder, done.summary);
+  write_run(folder, r, recorder, done.summary);
+  checkpoints.write(last, r.state.step);
   return done;
 }
 
@@ -242,12 +259,14 @@ int run(const RunOptions& o) {
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
-  const io::FolderLock ours = prepare_directory(folder, o.overwrite);
+  const io::FolderLock ours =
+      o.resume ? resume_directory(folder, without_steps(c.resolved)) : prepare_directory(folder, o.overwrite);
+  io::write_file(folder / "config.toml", c.resolved);
 
   std::vector<Done> done;
   std::string text;
   if (o.repeats == 1) {
-    done.push_back(run_one(c, folder, threads, o.quiet, interrupt.token()));
+    done.push_back(run_one(c, folder, threads, o.quiet, o.resume, interrupt.token()));
     text = closing_table(done.front().summary, folder, !o.no_report);
   } else {
     // Runs are independent: they are spread over the threads first, and what is left over goes into each.
@@ -261,7 +280,8 @@ int run(const RunOptions& o) {
           const Configuration mine = with_seed(c, c.seed + i);
           const fs::path place = folder / fmt::format("seed-{}", mine.seed);
           io::make_directory(place);
-          results[i] = run_one(mine, place, threads / at_once, true, interrupt.token());
+          io::write_file(place / "config.toml", mine.resolved);
+          results[i] = run_one(mine, place, threads / at_once, true, o.resume, interrupt.token());
           if (!o.quiet)
             print_error(fmt::format("{}: seed {} done, {} of {}\n", c.experiment, mine.seed, ++finished, o.repeats));
         } catch (...) {
@@ -285,7 +305,6 @@ int run(const RunOptions& o) {
       }
     if (summaries.empty()) return 128 + interrupt.signal();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    io::write_file(folder / "config.toml", c.resolved);
     Summary over = summary_over(summaries);
     if (summaries.size() < o.repeats && over.status == "completed") over.status = "interrupted";
     over.seconds = seconds;

@@ -1,5 +1,7 @@
 #include "run_directory.hpp"
 
+#include "checkpoint.hpp"
+
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
 #include "implicit_diffusion/io/npy.hpp"
@@ -22,7 +24,8 @@ bool is_repeat(const fs::path& p) {
   return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
-constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy", "samples.npy", "report.html"};
+constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy",
+                               "samples.npy", "report.html",  "checkpoints"};
 
 }  // namespace
 
@@ -30,7 +33,7 @@ bool is_replaced(const fs::path& folder, const fs::path& file) {
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
   if (inside.empty()) return false;
-  const bool is_run_file = std::find(run_files.begin(), run_files.end(), inside) != run_files.end();
+  const bool is_run_file = std::find(run_files.begin(), run_files.end(), *inside.begin()) != run_files.end();
   return is_run_file || is_repeat(*inside.begin());
 }
 
@@ -53,6 +56,20 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
       if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
     }
   }
+  return lock;
+}
+
+io::FolderLock resume_directory(const fs::path& folder, const std::string& configuration) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
+  const fs::path file = folder / "config.toml";
+  if (!fs::exists(file, error))
+    throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
+  io::FolderLock lock(folder);
+  if (without_steps(io::read_file(file)) != configuration)
+    throw Error(
+        ErrorKind::usage, "--resume",
+        fmt::format("{} is of another configuration; only steps, --threads and --isa may differ", io::display(file)));
   return lock;
 }
 
@@ -111,9 +128,7 @@ RunFiles read_run(const fs::path& folder) {
   return run;
 }
 
-void write_run(const fs::path& folder, const Configuration& c, const RunResult& result, const Recorder& recorder,
-               const Summary& summary) {
-  io::write_file(folder / "config.toml", c.resolved);
+void write_run(const fs::path& folder, const RunResult& result, const Recorder& recorder, const Summary& summary) {
   io::write_file(folder / "metrics.csv", io::csv_bytes(recorder.header(), recorder.rows()));
   const std::size_t p = result.state.theta.size();
   io::write_file(folder / "theta.npy", io::npy_bytes(recorder.theta(), std::array{recorder.theta().size() / p, p}));

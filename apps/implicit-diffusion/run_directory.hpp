@@ -12,6 +12,10 @@ namespace program {
 // Makes the folder ready for a new run, and keeps other runs out of it until the lock goes. An existing one that is not
 // empty is refused, unless `overwrite`: then the files of the run that was there go, and nothing else.
 implicit_diffusion::io::FolderLock prepare_directory(const std::filesystem::path& folder, bool overwrite);
+// The folder of a run that goes on; other runs are kept out likewise. Throws an Error: missing where there is no run in
+// it, usage where its configuration, without the number of steps, is another.
+implicit_diffusion::io::FolderLock resume_directory(const std::filesystem::path& folder,
+                                                    const std::string& configuration);
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
 
@@ -30,8 +34,8 @@ RunFiles read_run(const std::filesystem::path& folder);
 // The folders of the single runs of one with --repeats; empty for a single run.
 std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folder);
 
-// Writes all files of a finished run but the report.
-void write_run(const std::filesystem::path& folder, const Configuration& c, const RunResult& result,
-               const Recorder& recorder, const Summary& summary);
+// Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
+void write_run(const std::filesystem::path& folder, const RunResult& result, const Recorder& recorder,
+               const Summary& summary);
 
 }  // namespace program

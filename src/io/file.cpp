@@ -134,7 +134,7 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
   }
 }
 
-void write_file(const std::filesystem::path& path, std::string_view bytes) {
+void write_file(const std::filesystem::path& path, std::string_view bytes, Verify verify) {
   static std::atomic<unsigned> counter = 0;
 
   if (!path.has_filename() || cuts_off(path))
@@ -171,6 +171,9 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
   // A failed fsync is final: the kernel may have dropped the pages, and a second call would report success.
   if (uninterrupted([&] { return ::fsync(file.get()); }) != 0) throw failed(errno);
   if (const int error = file.close(); error != 0) throw failed(error);
+  if (verify == Verify::yes && read_file(temporary) != bytes)
+    throw Error(ErrorKind::io, display(path),
+                fmt::format("{} bytes were written, others were read back", bytes.size()));
 
   if (::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

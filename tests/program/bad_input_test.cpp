@@ -78,7 +78,7 @@ std::vector<Row> rows() {
       option("UnknownOption", {"--sed", "3"}, {"--sed", "unknown option", "did you mean --seed?"}),
       option("IsaUnknown", {"--isa", "v5"}, {"--isa: 'v5' is not one of baseline, v3, v4"}),
       option("IsaMissing", {"--isa"}, {"--isa: ", "missing"}),
-      option("OptionToComeResume", {"--resume"}, {"--resume", "unknown option"}),
+      option("ResumeAndOverwrite", {"--resume", "--overwrite"}, {"--resume", "--overwrite"}),
       option("SeedNegative", {"--seed", "-1"}, {"--seed: -1 must be at least 0"}),
       option("SeedTooLarge", {"--seed", "9223372036854775808"}, {"--seed: 9223372036854775808 is too large"}),
       option("SeedFarTooLarge", {"--seed", "99999999999999999999999"}, {"--seed: ", "is too large"}),

@@ -150,9 +150,11 @@ inline std::map<std::string, std::string> tree(const fs::path& folder) {
     all[entry.path().lexically_relative(folder).string()] = entry.is_regular_file() ? contents(entry.path()) : "folder";
   return all;
 }
+// What is in a folder, without the files in `checkpoints`.
 inline std::vector<std::string> names(const fs::path& folder) {
   std::vector<std::string> all;
-  for (const auto& [name, bytes] : tree(folder)) all.push_back(name);
+  for (const auto& [name, bytes] : tree(folder))
+    if (name.find("checkpoints/") == std::string::npos) all.push_back(name);
   return all;
 }
 

@@ -26,8 +26,9 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit = std
 // Puts the bytes under the name, which may exist (a symbolic link is replaced, not followed). Throws Error: output if
 // no file can be made there; io, naming the reason and the number of bytes, if one could be made but not filled,
 // flushed or renamed. The old file, if any, is untouched then, and no new one is there; the one exception is a failure
-// of the very last step, flushing the folder.
-void write_file(const std::filesystem::path& path, std::string_view bytes);
+// of the very last step, flushing the folder. With Verify::yes the new file is read back and compared before it gets its name.
+enum class Verify { no, yes };
+void write_file(const std::filesystem::path& path, std::string_view bytes, Verify verify = Verify::no);
 
 // Makes the folder and those above it; one that exists is fine. Throws Error: output if it cannot be made.
 void make_directory(const std::filesystem::path& path);

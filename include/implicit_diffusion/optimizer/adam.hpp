@@ -42,6 +42,24 @@ class Adam {
     }
   }
 
+  // All that it remembers, for a checkpoint: b1^t, b2^t, m, v.
+  std::vector<double> memory() const {
+    std::vector<double> numbers{first_power_, second_power_};
+    numbers.insert(numbers.end(), first_.begin(), first_.end());
+    numbers.insert(numbers.end(), second_.begin(), second_.end());
+    return numbers;
+  }
+  // False where the numbers are not of this kind, for p parameters.
+  bool restore(std::span<const double> numbers, std::size_t p) {
+    if (numbers.size() != 2 && numbers.size() != 2 + 2 * p) return false;
+    first_power_ = numbers[0];
+    second_power_ = numbers[1];
+    const auto moments = numbers.subspan(2);
+    first_.assign(moments.begin(), moments.begin() + static_cast<std::ptrdiff_t>(moments.size() / 2));
+    second_.assign(moments.begin() + static_cast<std::ptrdiff_t>(moments.size() / 2), moments.end());
+    return true;
+  }
+
  private:
   AdamOptions options_;
   std::vector<double> first_, second_;             // m and v, zero at the start

@@ -1,0 +1,173 @@
+// Runs that were stopped, killed or damaged, and go on: they end with the bytes of one that was never stopped.
+#include <algorithm>
+#include <random>
+
+#include "program/run_program.hpp"
+
+namespace program_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A run that takes a few tenths of a second, with checkpoints on the way.
+Words run_words(const std::string& output, const Words& more = {}) {
+  Words words{"run",     "langevin-reward", "--steps",  "8000", "--set", "checkpoint_every=100",
+              "--quiet", "--no-report",     "--output", output};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// metrics.csv without its column of seconds, the third.
+std::string metrics(const fs::path& folder) {
+  std::istringstream lines(io::read_file(folder / "metrics.csv"));
+  std::string text;
+  for (std::string line; std::getline(lines, line); text += line + "\n") {
+    const std::size_t begin = line.find(',', line.find(',') + 1);
+    line.erase(begin, line.find(',', begin + 1) - begin);
+  }
+  return text;
+}
+
+void expect_same_run(const fs::path& a, const fs::path& b) {
+  EXPECT_EQ(io::read_file(a / "theta.npy"), io::read_file(b / "theta.npy"));
+  EXPECT_EQ(io::read_file(a / "samples.npy"), io::read_file(b / "samples.npy"));
+  EXPECT_EQ(io::read_file(a / "config.toml"), io::read_file(b / "config.toml"));
+  EXPECT_EQ(metrics(a), metrics(b));
+  Json x = json(a / "summary.json"), y = json(b / "summary.json");
+  for (Json* j : {&x, &y}) j->erase("seconds");
+  EXPECT_EQ(x, y);
+}
+
+TEST(Resume, AfterAKillAtAnyMoment) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, run_words("whole")).code, 0);
+  std::mt19937 random(7);
+  int killed = 0, resumed = 0;
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = "killed-" + std::to_string(i);
+    {
+      Process process({.arguments = run_words(name), .folder = folder.path()});
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      process.send(SIGKILL);
+      killed += process.wait().code == 128 + SIGKILL;
+    }
+    if (!fs::exists(folder / name / "config.toml")) continue;  // killed before it began
+    ++resumed;
+    const Result result = run(folder, run_words(name, {"--resume"}));
+    EXPECT_EQ(result.code, 0) << result.err;
+    expect_same_run(folder / "whole", folder / name);
+  }
+  EXPECT_GT(killed, 0);
+  EXPECT_GT(resumed, 0);
+}
+
+TEST(Resume, AfterASignal) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, run_words("whole")).code, 0);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string name = "stopped-" + std::to_string(signal);
+    Process process({.arguments = run_words(name), .folder = folder.path()});
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    process.send(signal);
+    const int code = process.wait().code;
+    if (code == 0) continue;  // it was faster
+    ASSERT_EQ(code, 128 + signal);
+    EXPECT_EQ(json(folder / name / "summary.json")["status"], "interrupted");
+    EXPECT_EQ(run(folder, run_words(name, {"--resume", "--threads", "2"})).code, 0);
+    Json summary = json(folder / name / "summary.json");
+    EXPECT_EQ(summary["status"], "completed");
+    EXPECT_EQ(io::read_file(folder / "whole/theta.npy"), io::read_file(folder / name / "theta.npy"));
+    EXPECT_EQ(io::read_file(folder / "whole/samples.npy"), io::read_file(folder / name / "samples.npy"));
+  }
+}
+
+// With Adam's memory, a nested loop, references, thresholds: what each of them remembers is in the checkpoint.
+TEST(Resume, WithMoreStepsForEveryMethod) {
+  const Folder folder;
+  const std::vector<Words> problems{{"langevin-reward"},
+                                    {"langevin-reward", "--set", "optimizer=adam", "--set", "order=authors"},
+                                    {"langevin-reward", "--set", "method=nested", "--set", "inner_steps=3"},
+                                    {"langevin-reward", "--set", "method=nested", "--set", "warm_start=false"},
+                                    {"langevin-reward", "--set", "method=unrolled"},
+                                    {"langevin-reward", "--set", "method=guided"},
+                                    {"langevin-reward", "--set", "method=langevin-optimised"},
+                                    {"ebm-wells"},
+                                    {"ebm-mixture"}};
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    const auto words = [&](const std::string& output, const std::string& steps, const Words& more = {}) {
+      Words w{"run"};
+      w.insert(w.end(), problems[i].begin(), problems[i].end());
+      w.insert(w.end(), {"--steps", steps, "--quiet", "--no-report", "--output", output});
+      w.insert(w.end(), more.begin(), more.end());
+      return w;
+    };
+    const std::string whole = "whole-" + std::to_string(i), parts = "parts-" + std::to_string(i);
+    ASSERT_EQ(run(folder, words(whole, "240")).code, 0) << i;
+    ASSERT_EQ(run(folder, words(parts, "3")).code, 0) << i;
+    ASSERT_EQ(run(folder, words(parts, "117", {"--resume"})).code, 0) << i;
+    const Result result = run(folder, words(parts, "240", {"--resume"}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    expect_same_run(folder / whole, folder / parts);
+  }
+}
+
+TEST(Resume, OfRepeats) {
+  const Folder folder;
+  const Words words{"run", "langevin-reward", "--repeats", "3", "--quiet", "--no-report"};
+  const auto with = [&](const Words& more) {
+    Words w = words;
+    w.insert(w.end(), more.begin(), more.end());
+    return w;
+  };
+  ASSERT_EQ(run(folder, with({"--steps", "200", "--output", "whole"})).code, 0);
+  ASSERT_EQ(run(folder, with({"--steps", "90", "--output", "parts"})).code, 0);
+  fs::remove_all(folder / "parts/seed-2");  // never begun
+  ASSERT_EQ(run(folder, with({"--steps", "200", "--output", "parts", "--resume"})).code, 0);
+  for (const char* seed : {"seed-0", "seed-1", "seed-2"})
+    expect_same_run(folder / "whole" / seed, folder / "parts" / seed);
+}
+
+TEST(Resume, PassesDamageByAndSaysSo) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, run_words("whole")).code, 0);
+  const fs::path checkpoints = folder / "whole/checkpoints";
+  const std::string theta = io::read_file(folder / "whole/theta.npy");
+  std::string bytes = io::read_file(checkpoints / "step-8000.checkpoint");
+  bytes[bytes.size() / 2] ^= 1;
+  io::write_file(checkpoints / "step-8000.checkpoint", bytes);
+  const Result result = run(folder, run_words("whole", {"--resume"}));
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.err.find("step-8000.checkpoint"), std::string::npos) << result.err;
+  EXPECT_EQ(io::read_file(folder / "whole/theta.npy"), theta);
+
+  for (const auto& e : fs::directory_iterator(checkpoints)) io::write_file(e.path(), "damaged");
+  const Result none = run(folder, run_words("whole", {"--resume"}));
+  EXPECT_EQ(none.code, 65);
+  EXPECT_NE(none.err.find("none of its 2 checkpoints is whole"), std::string::npos) << none.err;
+  EXPECT_EQ(io::read_file(folder / "whole/theta.npy"), theta) << "what was there is left alone";
+}
+
+TEST(Resume, OfWhatCannotGoOn) {
+  const Folder folder;
+  EXPECT_EQ(run(folder, run_words("nowhere", {"--resume"})).code, 66);
+  fs::create_directory(folder / "empty");
+  EXPECT_EQ(run(folder, run_words("empty", {"--resume"})).code, 66);
+
+  ASSERT_EQ(run(folder, run_words("r")).code, 0);
+  const Result other = run(folder, run_words("r", {"--resume", "--set", "learning_rate=0.2"}));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(is_error_line(other.err, {"--resume", "config.toml", "another configuration"}));
+  const Result fewer = run(folder, {"run", "langevin-reward", "--steps", "10", "--set", "checkpoint_every=100",
+                                    "--quiet", "--output", "r", "--resume"});
+  EXPECT_EQ(fewer.code, 2);
+  EXPECT_TRUE(is_error_line(fewer.err, {"steps", "8000"}));
+
+  fs::remove_all(folder / "r/checkpoints");
+  const Result none = run(folder, {"run", "langevin-reward", "--steps", "8000", "--set", "checkpoint_every=100",
+                                   "--no-report", "--output", "r", "--resume"});
+  EXPECT_EQ(none.code, 0);
+  EXPECT_NE(none.err.find("begins at step 0"), std::string::npos) << none.err;
+}
+
+}  // namespace
+}  // namespace program_test
