@@ -63,7 +63,7 @@ def main(prepare):
     """
     if sys.argv[1] == "ns":
         particles = int(sys.argv[2])
-        steps = STEPS if particles <= 10_000 else 100
+        steps = 1000 if particles <= 10_000 else 50
         go = prepare(particles, steps)
         times = []
         for _ in range(2 + 7):
