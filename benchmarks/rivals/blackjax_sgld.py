@@ -1,6 +1,6 @@
 """blackjax: its unadjusted Langevin kernel (sgld with the full gradient) in lax.scan, sampling alone, at theta_opt.
 
-The whole population is one position, a coordinate an array, with the derivative by hand: that is far faster than vmap over single chains.
+The whole population is one position, a coordinate an array, with the derivative by hand, instead of vmap over single chains.
 """
 
 import blackjax

@@ -1,5 +1,5 @@
 """torchebm: its LangevinDynamics, sampling alone, at theta_opt. The model gives its derivative by hand, which the sampler then uses.
-Wells are rows there: a row for each sample, with softmax, takes three times as long."""
+Wells are rows there: a row for each sample, with softmax, takes two to five times as long."""
 
 import experiment as e
 import numpy as np
