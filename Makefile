@@ -12,7 +12,7 @@ UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer')
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: program ## install what is missing, build the program, run the Langevin reward experiment
@@ -42,6 +42,10 @@ test: build ## build everything and run all tests
 .PHONY: bench
 bench: program ## fixed problems, verified, then timed
 	$(PROGRAM) bench
+
+.PHONY: bench-rivals
+bench-rivals: program ## the same experiment in JAX, torch, torchebm and blackjax beside ours (3 GB of Python packages)
+	@scripts/bench-rivals
 
 .PHONY: lint
 lint: ## formatting and clang-tidy, over all tracked files
