@@ -52,7 +52,23 @@ Graph Graph::ring(std::size_t n, std::size_t width) {
   return g;
 }
 
+Graph Graph::complete(std::size_t n) {
+  if (n < 2) throw Error(ErrorKind::usage, "graph", fmt::format("{} states have no neighbours", n));
+  Graph g;
+  g.starts_.push_back(0);
+  g.neighbours_.reserve(n * (n - 1));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < n; ++k)
+      if (k != i) g.neighbours_.push_back(static_cast<std::uint32_t>(k));
+    g.starts_.push_back(g.neighbours_.size());
+  }
+  return g;
+}
+
 TransitionMatrix move_pattern(const Graph& graph) {
+  bool complete = true;
+  for (std::size_t i = 0; i < graph.states(); ++i) complete = complete && graph.degree(i) + 1 == graph.states();
+  if (complete) return TransitionMatrix::dense(graph.states());
   std::vector<std::size_t> starts{0};
   std::vector<std::uint32_t> columns;
   for (std::size_t i = 0; i < graph.states(); ++i) {

@@ -64,19 +64,22 @@ Graph star() {
 
 // The chain of moves knows nothing of the covariance: its law and its gradient come from P and dP.
 TEST(GibbsChain, KeepsTheLawAndItsDerivative) {
-  for (const Rule rule : {Rule::heat_bath, Rule::metropolis}) {
-    const RewardObjective objective(reward, 1.3, 0.7);
-    GibbsChain chain(four_states(), star(), rule);
-    chain.prepare(theta);
-    chain.matrix().require_stochastic();
-    ChainGradient by_chain(chain, objective);
-    GibbsGradient by_covariance(four_states(), objective);
-    std::vector<double> a(2), b(2), law(4);
-    EXPECT_NEAR(by_chain.exact(theta, a), by_covariance.exact(theta, b), 1e-15);
-    for (std::size_t j = 0; j < 2; ++j) EXPECT_NEAR(a[j], b[j], 1e-14);
-    gibbs_law(chain.potential(), law);
-    for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(by_chain.law()[i], law[i], 1e-15);
-  }
+  const RewardObjective objective(reward, 1.3, 0.7);
+  EXPECT_TRUE(move_pattern(Graph::complete(4)).is_dense());
+  EXPECT_FALSE(move_pattern(star()).is_dense());
+  for (const Graph& graph : {star(), Graph::ring(4), Graph::complete(4)})
+    for (const Rule rule : {Rule::heat_bath, Rule::metropolis}) {
+      GibbsChain chain(four_states(), graph, rule);
+      chain.prepare(theta);
+      chain.matrix().require_stochastic();
+      ChainGradient by_chain(chain, objective);
+      GibbsGradient by_covariance(four_states(), objective);
+      std::vector<double> a(2), b(2), law(4);
+      EXPECT_NEAR(by_chain.exact(theta, a), by_covariance.exact(theta, b), 1e-15);
+      for (std::size_t j = 0; j < 2; ++j) EXPECT_NEAR(a[j], b[j], 1e-14);
+      gibbs_law(chain.potential(), law);
+      for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(by_chain.law()[i], law[i], 1e-15);
+    }
 }
 
 // Shares of n independent samples have standard errors sqrt(p (1 - p) / n). 4.5 of them and 32 shares: one seed in 4600 would fail.
@@ -162,6 +165,7 @@ TEST(Graph, RefusesBadEdges) {
   EXPECT_ERROR(Graph(3, Edges{{1, 1}}), usage, "graph: 1-1 is not an edge");
   EXPECT_ERROR(Graph(3, Edges{{0, 1}}), usage, "graph: state 2 has no neighbour");
   EXPECT_ERROR(Graph(2, Edges{{0, 1}, {1, 0}}), usage, "graph: the edge 0-1 is given twice");
+  EXPECT_ERROR(Graph::complete(1), usage, "graph: 1 states have no neighbours");
   EXPECT_ERROR(Graph::ring(4, 2), usage, "ring: 4 states are too few for neighbours at 2");
   EXPECT_ERROR(LinearPotential({1, 2}, {1, 2, 3}), usage, "linear potential: 3 slopes");
 }

@@ -18,6 +18,8 @@ class Graph {
   Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges);
   // n states in a circle, each with the `width` next ones on either side: n > 2 width.
   static Graph ring(std::size_t n, std::size_t width = 1);
+  // All n states are neighbours of each other: n > 1.
+  static Graph complete(std::size_t n);
 
   std::size_t states() const { return starts_.size() - 1; }
   std::size_t degree(std::size_t i) const { return starts_[i + 1] - starts_[i]; }
@@ -32,7 +34,7 @@ class Graph {
   std::vector<std::uint32_t> neighbours_;
 };
 
-// A place for every move to a neighbour, and for staying.
+// A place for every move to a neighbour, and for staying. Dense where all states are neighbours.
 TransitionMatrix move_pattern(const Graph& graph);
 
 }  // namespace implicit_diffusion
