@@ -199,7 +199,7 @@ TEST(SingleLoop, WithNoiseThatStaysReachesTheOptimumOnAverage) {
 
 TEST(SingleLoop, ContinuedEqualsUninterrupted) {
   const RingProblem ring = ring_problem(small, small_reward, small_beta);
-  const auto run = [&](std::vector<std::int64_t> stops) {
+  const auto run = [&](const std::vector<std::int64_t>& stops) {
     State<StatePopulation, GradientDescent> s{0, ring.start, spread_population(300, small.states), GradientDescent{}};
     for (const std::int64_t stop : stops) {
       ChainSampler sampler(ring.chain, {.noise = Noise(4)});
@@ -224,6 +224,25 @@ TEST(SingleLoop, ReportsALawWithoutLogarithm) {
   const Outcome outcome = single_loop(sampler, estimator, s, {.steps = 5});
   EXPECT_EQ(outcome.status, Status::diverged);
   EXPECT_EQ(outcome.divergence->where, Divergence::Where::gradient);
+}
+
+// A step that is far too long: probabilities underflow and the chain falls apart. At the start that is an error, on the way it is
+// divergence.
+TEST(SingleLoop, ReportsAChainThatFallsApart) {
+  const RingProblem ring = ring_problem(small, small_reward, small_beta);
+  for (const bool at_the_start : {false, true}) {
+    ChainSampler sampler(ring.chain);
+    ChainGradient estimator(ring.chain, RewardObjective(ring_reward(16, small_reward)));
+    State<Distribution, GradientDescent> s{0, ring.start, uniform_distribution(16), GradientDescent{{.scale = 1e5}}};
+    if (at_the_start) {
+      s.theta[1] = 1e5;
+      EXPECT_ERROR(single_loop(sampler, estimator, s, {.steps = 5}), usage, "chain: ");
+    } else {
+      const Outcome outcome = single_loop(sampler, estimator, s, {.steps = 5});
+      EXPECT_EQ(outcome.status, Status::diverged);
+      EXPECT_EQ(outcome.divergence->where, Divergence::Where::gradient);
+    }
+  }
 }
 
 TEST(Ring, RefusesBadShapes) {

@@ -7,8 +7,12 @@
 // The two routes are the same number. p is a Distribution or the empirical law of a StatePopulation. F' of samples: of a chain it is taken
 // at the stationary law, which the linear system gives along with u; of a Gibbs law by slope() where the objective has it, with log p = -V,
 // else at the shares of the samples.
+//
+// A chain that falls apart at the first theta is refused with an Error; one that does so later, where probabilities underflow, has
+// diverged: its gradient is not a number, and the loop says so.
 #pragma once
 
+#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/chain.hpp"
 #include "implicit_diffusion/finite/gibbs.hpp"
 #include "implicit_diffusion/finite/objective.hpp"
@@ -17,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -32,13 +37,13 @@ class ChainGradient {
       : chain_(std::move(chain)), objective_(std::move(objective)), route_(route) {}
 
   void estimate(const Distribution& d, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
-    factorise(theta);
+    if (!factorise_on_the_way(theta, gradient)) return;
     objective_.gradient(d.p, f_);
     contract(d.p, gradient);
   }
 
   void estimate(const StatePopulation& x, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
-    factorise(theta);
+    if (!factorise_on_the_way(theta, gradient)) return;
     objective_.gradient(system_.law(), f_);
     shares_.resize(chain_.states());
     empirical(x, shares_);
@@ -61,6 +66,18 @@ class ChainGradient {
     system_.factorise(chain_.matrix());
     f_.resize(chain_.states());
     solution_.resize(chain_.states());
+    under_way_ = true;
+  }
+
+  bool factorise_on_the_way(std::span<const double> theta, std::span<double> gradient) {
+    try {
+      factorise(theta);
+    } catch (const Error&) {
+      if (!under_way_) throw;
+      for (double& g : gradient) g = std::numeric_limits<double>::quiet_NaN();
+      return false;
+    }
+    return true;
   }
 
   void contract(std::span<const double> p, std::span<double> gradient) {
@@ -83,6 +100,7 @@ class ChainGradient {
   F objective_;
   Route route_;
   StationarySystem system_;
+  bool under_way_ = false;
   std::vector<double> f_, solution_, flow_, shares_;
 };
 
