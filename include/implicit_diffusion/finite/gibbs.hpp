@@ -1,0 +1,201 @@
+// Gibbs laws on a finite set: pi_i(theta) = exp(-V_i(theta)) / Z, the argmin over probability vectors of
+//
+//     G(p, theta) = sum_i p_i log p_i + p_i V_i(theta)
+//
+// A potential is any type with states(), parameters(), prepare(theta), value(i) = V_i and add_gradient(i, weight, gradient), which adds
+// weight dV_i/dtheta. The derivative of the law solves a bordered system (implicit_function.hpp), whose solution is known:
+//
+//     [diag(1/p), 1; 1', 0] [gamma_j; nu_j] = [-dV/dtheta_j; 0]       gamma_j = -p (dV/dtheta_j - E_p[dV/dtheta_j])
+//
+// so that F' . gamma = -Cov_p[F', dV/dtheta], at every p and not only at pi. The sampler moves on a graph, from i to a neighbour k chosen
+// uniformly, which is taken with the probability
+//
+//     heat bath     1 / (1 + exp(D))        the law of the pair {i, k}; smooth in theta
+//     Metropolis    min(1, exp(-D))         moves more
+//
+// D = V_k - V_i + log(degree k / degree i). Both keep pi.
+#pragma once
+
+#include "implicit_diffusion/finite/graph.hpp"
+#include "implicit_diffusion/finite/population.hpp"
+#include "implicit_diffusion/finite/transition_matrix.hpp"
+#include "implicit_diffusion/parallel.hpp"
+#include "implicit_diffusion/random/noise.hpp"
+#include "implicit_diffusion/simd/elementary.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion {
+
+template <class V>
+concept FinitePotential = requires(V& v, const V& made, std::span<const double> theta, std::size_t i, double weight,
+                                   std::span<double> gradient) {
+  { made.states() } -> std::convertible_to<std::size_t>;
+  { made.parameters() } -> std::convertible_to<std::size_t>;
+  v.prepare(theta);
+  { made.value(i) } -> std::convertible_to<double>;
+  made.add_gradient(i, weight, gradient);
+};
+
+// The Gibbs law of a prepared potential.
+template <FinitePotential V>
+void gibbs_law(const V& potential, std::span<double> law) {
+  double lowest = potential.value(0);
+  for (std::size_t i = 0; i < law.size(); ++i) lowest = std::min(lowest, law[i] = potential.value(i));
+  double sum = 0;
+  for (double& x : law) sum += x = exp(lowest - x);
+  for (double& x : law) x /= sum;
+}
+
+// V = E + B theta.
+class LinearPotential {
+ public:
+  // B row by row, states x parameters.
+  LinearPotential(std::vector<double> offset, std::vector<double> slopes);
+
+  std::size_t states() const { return offset_.size(); }
+  std::size_t parameters() const { return slopes_.size() / offset_.size(); }
+  void prepare(std::span<const double> theta);
+  double value(std::size_t i) const { return values_[i]; }
+  void add_gradient(std::size_t i, double weight, std::span<double> gradient) const {
+    for (std::size_t j = 0; j < gradient.size(); ++j) gradient[j] += weight * slopes_[i * gradient.size() + j];
+  }
+
+ private:
+  std::vector<double> offset_, slopes_, values_;
+};
+
+enum class Rule { heat_bath, metropolis };
+
+namespace detail {
+
+// The probability with which a rise by `difference` is taken.
+inline double acceptance(Rule rule, double difference) {
+  if (rule == Rule::heat_bath) return sigmoid(-difference);
+  return difference <= 0 ? 1 : exp(-difference);
+}
+// And its derivative.
+inline double acceptance_slope(Rule rule, double difference) {
+  if (rule == Rule::heat_bath) return -sigmoid(difference) * sigmoid(-difference);
+  return difference <= 0 ? 0 : -exp(-difference);
+}
+
+template <FinitePotential V>
+double rise(const V& potential, const Graph& graph, std::size_t i, std::size_t k) {
+  const double step = potential.value(k) - potential.value(i);
+  if (graph.degree(i) == graph.degree(k)) return step;
+  return step + log(static_cast<double>(graph.degree(k)) / static_cast<double>(graph.degree(i)));
+}
+
+// Calls task(first, last) for blocks of samples.
+template <class Task>
+void for_each_sample_block(Workers* workers, std::size_t n, Task&& task) {
+  const std::size_t blocks = (n + block_size - 1) / block_size;
+  const auto one = [&](std::size_t b) { task(b * block_size, std::min(n, (b + 1) * block_size)); };
+  if (workers) return workers->for_each(blocks, blocks_per_thread, one);
+  for (std::size_t b = 0; b < blocks; ++b) one(b);
+}
+
+}  // namespace detail
+
+struct GibbsOptions {
+  Rule rule = Rule::heat_bath;
+  Noise noise{};
+  Workers* workers = nullptr;  // null: the calling thread alone
+};
+
+// One move of every sample. It looks at the states it visits only, however many there are.
+template <FinitePotential V>
+class GibbsSampler {
+ public:
+  GibbsSampler(V potential, Graph graph, GibbsOptions options = {})
+      : potential_(std::move(potential)), graph_(std::move(graph)), options_(options) {}
+
+  void advance(StatePopulation& x, std::span<const double> theta, Moment at) {
+    potential_.prepare(theta);
+    detail::for_each_sample_block(options_.workers, x.size(), [&](std::size_t first, std::size_t last) {
+      for (std::size_t sample = first; sample < last; ++sample) move(x.states[sample], at, sample);
+    });
+  }
+
+ private:
+  void move(std::uint32_t& state, Moment at, std::size_t sample) const {
+    const std::span<const std::uint32_t> neighbours = graph_.neighbours(state);
+    // 32 random bits scaled to the number of neighbours: their bias is below degree / 2^32.
+    const std::uint64_t choice = options_.noise.bits(Stream::sampling, at, 2, sample, 0);
+    const std::uint32_t next = neighbours[choice * neighbours.size() >> 32];
+    const double taken = detail::acceptance(options_.rule, detail::rise(potential_, graph_, state, next));
+    if (options_.noise.uniform(Stream::sampling, at, 2, sample, 1) < taken) state = next;
+  }
+
+  V potential_;
+  Graph graph_;
+  GibbsOptions options_;
+};
+
+// The same moves as a matrix: a chain (chain.hpp) whose stationary law is the Gibbs law.
+template <FinitePotential V>
+class GibbsChain {
+ public:
+  GibbsChain(V potential, Graph graph, Rule rule = Rule::heat_bath)
+      : potential_(std::move(potential)), graph_(std::move(graph)), rule_(rule), matrix_(move_pattern(graph_)) {}
+
+  std::size_t states() const { return graph_.states(); }
+  std::size_t parameters() const { return potential_.parameters(); }
+  const TransitionMatrix& matrix() const { return matrix_; }
+  const V& potential() const { return potential_; }
+
+  void prepare(std::span<const double> theta) {
+    potential_.prepare(theta);
+    for (std::size_t i = 0; i < states(); ++i) {
+      const TransitionRow row = matrix_.row(i);
+      const std::span<double> values = matrix_.values(i);
+      const double choice = 1.0 / static_cast<double>(graph_.degree(i));
+      double leaving = 0;
+      std::size_t stay = 0;
+      for (std::size_t s = 0; s < row.size(); ++s) {
+        const std::size_t k = row.column(s);
+        if (k == i) {
+          stay = s;
+          continue;
+        }
+        leaving += values[s] = choice * detail::acceptance(rule_, detail::rise(potential_, graph_, i, k));
+      }
+      values[stay] = std::max(0.0, 1 - leaving);
+    }
+  }
+
+  void row_derivatives(std::size_t i, std::span<double> out) const {
+    const TransitionRow row = matrix_.row(i);
+    const std::size_t p = parameters();
+    const double choice = 1.0 / static_cast<double>(graph_.degree(i));
+    std::ranges::fill(out, 0.0);
+    std::size_t stay = 0;
+    for (std::size_t s = 0; s < row.size(); ++s) {
+      const std::size_t k = row.column(s);
+      if (k == i) {
+        stay = s;
+        continue;
+      }
+      const double slope = choice * detail::acceptance_slope(rule_, detail::rise(potential_, graph_, i, k));
+      potential_.add_gradient(k, slope, out.subspan(s * p, p));
+      potential_.add_gradient(i, -slope, out.subspan(s * p, p));
+    }
+    for (std::size_t s = 0; s < row.size(); ++s)
+      for (std::size_t j = 0; s != stay && j < p; ++j) out[stay * p + j] -= out[s * p + j];
+  }
+
+ private:
+  V potential_;
+  Graph graph_;
+  Rule rule_;
+  TransitionMatrix matrix_;
+};
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,85 @@
+#include "implicit_diffusion/finite/graph.hpp"
+
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace implicit_diffusion {
+
+Graph::Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges) : starts_(n + 1, 0) {
+  for (const auto& [i, k] : edges) {
+    if (i >= n || k >= n || i == k)
+      throw Error(ErrorKind::usage, "graph", fmt::format("{}-{} is not an edge between two of {} states", i, k, n));
+    ++starts_[i + 1];
+    ++starts_[k + 1];
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (starts_[i + 1] == 0) throw Error(ErrorKind::usage, "graph", fmt::format("state {} has no neighbour", i));
+    starts_[i + 1] += starts_[i];
+  }
+  neighbours_.resize(starts_.back());
+  std::vector<std::size_t> next(starts_.begin(), starts_.end() - 1);
+  for (const auto& [i, k] : edges) {
+    neighbours_[next[i]++] = k;
+    neighbours_[next[k]++] = i;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto first = neighbours_.begin() + static_cast<std::ptrdiff_t>(starts_[i]);
+    const auto last = neighbours_.begin() + static_cast<std::ptrdiff_t>(starts_[i + 1]);
+    std::sort(first, last);
+    if (const auto twice = std::adjacent_find(first, last); twice != last)
+      throw Error(ErrorKind::usage, "graph", fmt::format("the edge {}-{} is given twice", i, *twice));
+  }
+}
+
+Graph Graph::ring(std::size_t n, std::size_t width) {
+  if (width == 0 || n <= 2 * width)
+    throw Error(ErrorKind::usage, "ring", fmt::format("{} states are too few for neighbours at {}", n, width));
+  Graph g;
+  g.starts_.resize(n + 1);
+  g.neighbours_.reserve(2 * width * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    g.starts_[i] = g.neighbours_.size();
+    for (std::size_t s = 1; s <= width; ++s) {
+      g.neighbours_.push_back(static_cast<std::uint32_t>((i + s) % n));
+      g.neighbours_.push_back(static_cast<std::uint32_t>((i + n - s) % n));
+    }
+    std::sort(g.neighbours_.end() - static_cast<std::ptrdiff_t>(2 * width), g.neighbours_.end());
+  }
+  g.starts_[n] = g.neighbours_.size();
+  return g;
+}
+
+Graph Graph::complete(std::size_t n) {
+  if (n < 2) throw Error(ErrorKind::usage, "graph", fmt::format("{} states have no neighbours", n));
+  Graph g;
+  g.starts_.push_back(0);
+  g.neighbours_.reserve(n * (n - 1));
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t k = 0; k < n; ++k)
+      if (k != i) g.neighbours_.push_back(static_cast<std::uint32_t>(k));
+    g.starts_.push_back(g.neighbours_.size());
+  }
+  return g;
+}
+
+TransitionMatrix move_pattern(const Graph& graph) {
+  bool complete = true;
+  for (std::size_t i = 0; i < graph.states(); ++i) complete = complete && graph.degree(i) + 1 == graph.states();
+  if (complete) return TransitionMatrix::dense(graph.states());
+  std::vector<std::size_t> starts{0};
+  std::vector<std::uint32_t> columns;
+  for (std::size_t i = 0; i < graph.states(); ++i) {
+    const auto neighbours = graph.neighbours(i);
+    const auto above = std::ranges::upper_bound(neighbours, i);
+    columns.insert(columns.end(), neighbours.begin(), above);
+    columns.push_back(static_cast<std::uint32_t>(i));
+    columns.insert(columns.end(), above, neighbours.end());
+    starts.push_back(columns.size());
+  }
+  return TransitionMatrix::sparse(std::move(starts), std::move(columns));
+}
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,122 @@
+#include "implicit_diffusion/finite/ring.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/gibbs.hpp"
+#include "implicit_diffusion/finite/graph.hpp"
+#include "implicit_diffusion/simd/elementary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace implicit_diffusion {
+
+RingPotential::RingPotential(std::size_t n, std::size_t harmonics) : harmonics_(harmonics) {
+  if (harmonics == 0 || n <= 2 * harmonics)
+    throw Error(ErrorKind::usage, "ring", fmt::format("{} states are too few for {} harmonics", n, harmonics));
+  cosines_.resize(n);
+  sines_.resize(n);
+  values_.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n);
+    cosines_[i] = std::cos(x);
+    sines_[i] = std::sin(x);
+  }
+}
+
+void RingPotential::prepare(std::span<const double> theta) {
+  const std::size_t n = states();
+  std::ranges::fill(values_, 0.0);
+  for (std::size_t m = 0; m < harmonics_; ++m)
+    for (std::size_t i = 0, at = 0; i < n; ++i, at = at + m + 1 < n ? at + m + 1 : at + m + 1 - n)
+      values_[i] += theta[2 * m] * cosines_[at] + theta[2 * m + 1] * sines_[at];
+}
+
+RingChain::RingChain(RingOptions options)
+    : options_(options),
+      spacing_(2 * std::numbers::pi / static_cast<double>(options.states)),
+      potential_(options.states, options.harmonics),
+      matrix_(move_pattern(Graph::ring(options.states, options.width))) {}
+
+double RingChain::shift(std::size_t i, std::size_t k) const {
+  const auto n = static_cast<std::ptrdiff_t>(options_.states), w = static_cast<std::ptrdiff_t>(options_.width);
+  std::ptrdiff_t s = static_cast<std::ptrdiff_t>(k) - static_cast<std::ptrdiff_t>(i);
+  if (s > w) s -= n;
+  if (s < -w) s += n;
+  return static_cast<double>(s);
+}
+
+void RingChain::prepare(std::span<const double> theta) {
+  drift_ = theta[0];
+  potential_.prepare(theta.subspan(1));
+  const double choice = 0.5 / static_cast<double>(options_.width);
+  for (std::size_t i = 0; i < states(); ++i) {
+    const TransitionRow row = matrix_.row(i);
+    const std::span<double> values = matrix_.values(i);
+    double leaving = 0;
+    std::size_t stay = 0;
+    for (std::size_t e = 0; e < row.size(); ++e) {
+      const std::size_t k = row.column(e);
+      if (k == i) {
+        stay = e;
+        continue;
+      }
+      const double fall = potential_.value(i) - potential_.value(k) + drift_ * spacing_ * shift(i, k);
+      leaving += values[e] = choice * sigmoid(fall);
+    }
+    values[stay] = std::max(0.0, 1 - leaving);
+  }
+}
+
+void RingChain::row_derivatives(std::size_t i, std::span<double> out) const {
+  const TransitionRow row = matrix_.row(i);
+  const std::size_t p = parameters();
+  const double choice = 0.5 / static_cast<double>(options_.width);
+  std::ranges::fill(out, 0.0);
+  std::size_t stay = 0;
+  for (std::size_t e = 0; e < row.size(); ++e) {
+    const std::size_t k = row.column(e);
+    if (k == i) {
+      stay = e;
+      continue;
+    }
+    const double taken = row.values[e] / choice, slope = choice * taken * (1 - taken);
+    const std::span<double> derivatives = out.subspan(e * p, p);
+    derivatives[0] = slope * spacing_ * shift(i, k);
+    potential_.add_gradient(i, slope, derivatives.subspan(1));
+    potential_.add_gradient(k, -slope, derivatives.subspan(1));
+  }
+  for (std::size_t e = 0; e < row.size(); ++e)
+    for (std::size_t j = 0; e != stay && j < p; ++j) out[stay * p + j] -= out[e * p + j];
+}
+
+std::vector<double> ring_reward(std::size_t n, std::span<const double> coefficients) {
+  std::vector<double> theta(coefficients.begin(), coefficients.end());
+  theta.resize((theta.size() + 1) / 2 * 2, 0.0);
+  RingPotential r(n, theta.size() / 2);
+  r.prepare(theta);
+  std::vector<double> out(n);
+  for (std::size_t i = 0; i < n; ++i) out[i] = r.value(i);
+  return out;
+}
+
+RingProblem ring_problem(const RingOptions& options, std::span<const double> reward, double beta) {
+  require_positive("ring.beta", beta);
+  if (reward.empty() || reward.size() > 2 * options.harmonics)
+    throw Error(ErrorKind::usage, "ring.reward",
+                fmt::format("{} coefficients for {} harmonics", reward.size(), options.harmonics));
+  RewardObjective objective(ring_reward(options.states, reward), 1.0, beta);
+  std::vector<double> optimum(1 + 2 * options.harmonics, 0.0);
+  for (std::size_t j = 0; j < reward.size(); ++j) optimum[1 + j] = -reward[j] / beta;
+  RingPotential potential(options.states, options.harmonics);
+  potential.prepare(std::span<const double>(optimum).subspan(1));
+  std::vector<double> best_law(options.states);
+  gibbs_law(potential, best_law);
+  return {RingChain(options), std::move(objective), std::vector<double>(optimum.size(), 0.0), std::move(optimum),
+          std::move(best_law)};
+}
+
+}  // namespace implicit_diffusion
