@@ -38,6 +38,11 @@ void expect_same_run(const fs::path& a, const fs::path& b) {
   EXPECT_EQ(x, y);
 }
 
+// Until the file is there; a program may be slow to begin.
+void wait_for(const fs::path& file) {
+  for (int i = 0; i < 20'000 && !fs::exists(file); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 TEST(Resume, AfterAKillAtAnyMoment) {
   const Folder folder;
   ASSERT_EQ(run(folder, run_words("whole")).code, 0);
@@ -47,11 +52,11 @@ TEST(Resume, AfterAKillAtAnyMoment) {
     const std::string name = "killed-" + std::to_string(i);
     {
       Process process({.arguments = run_words(name), .folder = folder.path()});
+      wait_for(folder / name / "config.toml");
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
       process.send(SIGKILL);
       killed += process.wait().code == 128 + SIGKILL;
     }
-    if (!fs::exists(folder / name / "config.toml")) continue;  // killed before it began
     ++resumed;
     const Result result = run(folder, run_words(name, {"--resume"}));
     EXPECT_EQ(result.code, 0) << result.err;
@@ -67,7 +72,7 @@ TEST(Resume, AfterASignal) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string name = "stopped-" + std::to_string(signal);
     Process process({.arguments = run_words(name), .folder = folder.path()});
-    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    wait_for(folder / name / "checkpoints");
     process.send(signal);
     const int code = process.wait().code;
     if (code == 0) continue;  // it was faster
