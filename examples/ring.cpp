@@ -29,7 +29,7 @@ int main() {
   imd::GradientEstimator<float>::Terms terms;
   terms.push_back(std::make_unique<imd::ReferenceTerm<float>>(std::make_unique<imd::FixedReference<float>>(data)));
   imd::LangevinEngine<float> engine(imd::Differentiated<Ring>{}, std::move(terms), dynamics);
-  imd::State state{.theta = {2.0, 0.5}, .population = data, .optimizer = imd::Adam{{0.01}}};
+  imd::State<imd::Population<float>, imd::Adam> state{0, {2.0, 0.5}, data, imd::Adam{{0.01}}};
   imd::single_loop(engine, engine, state, {.steps = 2000});
 
   std::printf("theta = (%.3f, %.3f), the data's is (4, 1)\n", state.theta[0], state.theta[1]);

@@ -38,9 +38,13 @@ std::string_view to_string(Level level) {
 
 Level machine_level() {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) return Level::v4;
-  if (__builtin_cpu_supports("x86-64-v3")) return Level::v3;
-  return Level::baseline;
+  // What the compiler may use beyond these (lzcnt, movbe, f16c) every processor with them has.
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                  __builtin_cpu_supports("bmi2");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return v4 ? Level::v4 : v3 ? Level::v3 : Level::baseline;
 }
 
 namespace {

@@ -8,8 +8,8 @@
 
 namespace implicit_diffusion {
 
-ScaledBump::ScaledBump(std::vector<double> centre, double width, double denominator)
-    : centre_(std::move(centre)), width_(width), denominator_(denominator) {
+ScaledBump::ScaledBump(const std::vector<double>& centre, double width, double denominator)
+    : centre_(centre), width_(width), denominator_(denominator) {
   require_positive("reward.width", width);
   require_positive("reward.denominator", denominator);
   factor_.assign({-std::numbers::log2e * exp2_unit / width, 1 / denominator});
@@ -43,8 +43,8 @@ double HardReward::expectation(const Gaussian& g) const {
   return y.mass * 0.5 * std::erfc(-y.mean / std::sqrt(2 * y.variance));
 }
 
-SmoothReward::SmoothReward(std::vector<double> centre, double width, double denominator, double softness)
-    : bump_(std::move(centre), width, denominator), softness_(softness) {
+SmoothReward::SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness)
+    : bump_(centre, width, denominator), softness_(softness) {
   require_positive("reward.softness", softness);
 }
 

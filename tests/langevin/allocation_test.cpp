@@ -31,6 +31,7 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern "C" {
 void* __real_aligned_alloc(std::size_t alignment, std::size_t bytes);
 void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {
@@ -38,6 +39,7 @@ void* __wrap_aligned_alloc(std::size_t alignment, std::size_t bytes) {
   return __real_aligned_alloc(alignment, bytes);
 }
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace implicit_diffusion {
 namespace {
@@ -53,12 +55,12 @@ Terms reward_terms(std::size_t dimension) {
 
 // Allocations between the 20th and the 120th of some 120 steps.
 template <class Optimizer>
-long count_single(Potential<float> potential, std::vector<double> theta, Terms terms, Optimizer optimizer, Order order,
-                  Workers* workers = nullptr, std::size_t particles = 1003) {
+long count_single(const Potential<float>& potential, std::vector<double> theta, Terms terms, Optimizer optimizer,
+                  Order order, Workers* workers = nullptr, std::size_t particles = 1003) {
   const std::size_t d = potential.dimension();
   LangevinEngine<float> engine(potential, std::move(terms),
                                {.step_size = {0.01}, .noise = Noise(3), .workers = workers});
-  State state{.theta = theta, .population = Population<float>(particles, d), .optimizer = optimizer};
+  State<Population<float>, Optimizer> state{0, std::move(theta), Population<float>(particles, d), optimizer};
   StandardNormalStart<float>{Noise(3)}.draw(state.population, 0);
   long before = 0;
   const auto observe = [&](const auto& s) {
@@ -105,7 +107,7 @@ TEST(SingleLoop, AllocatesNothingForEachStepOnTwoThreads) {
 
 TEST(NestedLoop, AllocatesNothing) {
   LangevinEngine<float> engine(problems::hexagon_wells(), reward_terms(2), {.step_size = {0.01}, .noise = Noise(3)});
-  State state{.theta = std::vector<double>(6), .population = Population<float>(1000, 2), .optimizer = Adam{{0.01}}};
+  State<Population<float>, Adam> state{0, std::vector<double>(6), Population<float>(1000, 2), Adam{{0.01}}};
   StandardNormalStart<float> start{Noise(3)};
   long before = 0;
   const auto observe = [&](const auto& s) {

@@ -19,7 +19,6 @@ namespace implicit_diffusion {
 namespace {
 
 using problems::five_points;
-using problems::hard_reward;
 using problems::hexagon_start;
 using problems::hexagon_wells;
 using problems::HexagonAnswers;

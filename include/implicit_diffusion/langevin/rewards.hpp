@@ -15,7 +15,7 @@ namespace implicit_diffusion {
 // exp(-|x - c|^2 / width) / denominator, the factor that most of them share.
 class ScaledBump {
  public:
-  ScaledBump(std::vector<double> centre, double width, double denominator);
+  ScaledBump(const std::vector<double>& centre, double width, double denominator);
 
   // D is the dimension, 0 where it is not a constant.
   template <std::size_t D, class Real>
@@ -43,8 +43,7 @@ class ScaledBump {
 class HardReward {
  public:
   static constexpr bool any_number = true;
-  HardReward(std::vector<double> centre, double width, double denominator)
-      : bump_(std::move(centre), width, denominator) {}
+  HardReward(const std::vector<double>& centre, double width, double denominator) : bump_(centre, width, denominator) {}
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
@@ -65,7 +64,7 @@ class HardReward {
 class SmoothReward {
  public:
   static constexpr bool any_number = true;
-  SmoothReward(std::vector<double> centre, double width, double denominator, double softness);
+  SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness);
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
@@ -86,7 +85,7 @@ class SmoothReward {
 class BumpReward {
  public:
   static constexpr bool any_number = true;
-  BumpReward(std::vector<double> centre, double s) : bump_(std::move(centre), 2 * s, 1.0) {}
+  BumpReward(const std::vector<double>& centre, double s) : bump_(centre, 2 * s, 1.0) {}
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
@@ -106,7 +105,7 @@ class BumpReward {
 class QuadraticReward {
  public:
   static constexpr bool any_number = true;
-  explicit QuadraticReward(std::vector<double> target) : target_(std::move(target)) {}
+  explicit QuadraticReward(const std::vector<double>& target) : target_(target) {}
 
   template <class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {

@@ -88,6 +88,9 @@ inline constexpr std::size_t width = NumberTraits<Real>::width;
 [[gnu::always_inline]] constexpr double min(double a, double b) { return a < b ? a : b; }
 
 [[gnu::always_inline]] constexpr bool any(bool mask) { return mask; }
+// The lanes below `count`.
+[[gnu::always_inline]] constexpr bool first_lanes(std::size_t count, float*) { return count > 0; }
+[[gnu::always_inline]] constexpr bool first_lanes(std::size_t count, double*) { return count > 0; }
 [[gnu::always_inline]] constexpr float select(bool mask, float a, float b) { return mask ? a : b; }
 [[gnu::always_inline]] constexpr double select(bool mask, double a, double b) { return mask ? a : b; }
 
