@@ -29,8 +29,8 @@ int main() {
   imd::Langevin<float> sampler(Shifted{}, {.step_size = {0.1}, .noise = imd::Noise(1)});
   imd::GradientEstimator<float> estimator(Shifted{}, imd::Reward<float>(reward));
 
-  imd::State state{
-      .theta = {0.0}, .population = imd::Population<float>(1000, 1), .optimizer = imd::GradientDescent{{0.02}}};
+  imd::State<imd::Population<float>, imd::GradientDescent> state{
+      .theta = {0.0}, .population = {1000, 1}, .optimizer = {{0.02}}};
   imd::single_loop(sampler, estimator, state, {.steps = 2000});
 
   std::printf("theta = %.3f, the best is 3\n", state.theta[0]);
