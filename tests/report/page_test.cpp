@@ -100,8 +100,9 @@ TEST(Page, StaysSmall) {
   }
   for (int c = 0; c < 4; ++c) {
     DensityPlot plot{.title = "d", .x_min = -7, .x_max = 7, .y_min = -7, .y_max = 7, .columns = 200, .rows = 200};
-    for (int i = 0; i < 40'000; ++i)
-      plot.density.push_back(1.1 + std::sin(0.1 * (i % 200)) * std::cos(0.08 * (i / 200)));
+    for (int row = 0; row < 200; ++row)
+      for (int column = 0; column < 200; ++column)
+        plot.density.push_back(1.1 + std::sin(0.1 * column) * std::cos(0.08 * row));
     for (int i = 0; i < 1000; ++i) {
       plot.point_x.push_back(7 * std::sin(i * 1.7));
       plot.point_y.push_back(7 * std::cos(i * 2.3));
