@@ -76,9 +76,8 @@ void add_run(CLI::App& app, Action& action) {
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
-  CLI::Option* overwrite = command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
-  command->add_flag("--resume", o->resume, "go on with the run that is in the folder, from its newest checkpoint")
-      ->excludes(overwrite);
+  command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
+  command->add_flag("--resume", o->resume, "go on with the run that is in the folder, from its newest checkpoint");
   command->add_flag("--print-config", o->print_config, "print the resolved configuration and stop");
   command->add_flag("--quick", o->quick, "a shortened form, where the experiment is long");
   command->add_flag("--quiet", o->quiet, "no progress on stderr");

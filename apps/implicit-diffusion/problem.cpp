@@ -130,6 +130,10 @@ void Start::draw(Population<float>& x, std::int64_t round) const {
     for (float& v : x.coordinate(j)) v = static_cast<float>(spec_.mean[j] + spec_.scale * static_cast<double>(v));
 }
 
+bool moves_theta(Method method) {
+  return method == Method::implicit || method == Method::nested || method == Method::unrolled;
+}
+
 std::int64_t gradient_evaluations_per_step(const Configuration& c) {
   return c.method == Method::nested || c.method == Method::unrolled ? c.inner_steps : 1;
 }
@@ -164,11 +168,6 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
   Population<float> data = read_reference_data(c, potential);
   if (r.batch == 0) return std::make_unique<FixedReference<float>>(std::move(data));
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
-}
-
-// Whether theta moves at all.
-bool learns(Method method) {
-  return method == Method::implicit || method == Method::nested || method == Method::unrolled;
 }
 
 LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential,
@@ -211,7 +210,7 @@ RunResult run_method(const Configuration& c, Workers* workers, const RunObserver
       {.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}},
       {}};
   start.draw(r.state.population, 0);
-  if (learns(c.method)) r.state.optimizer = make_optimizer(c, rate.optimizer);
+  if (moves_theta(c.method)) r.state.optimizer = make_optimizer(c, rate.optimizer);
   if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
   if (resume) resume(r.state);
 

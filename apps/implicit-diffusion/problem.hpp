@@ -74,6 +74,9 @@ struct RunResult {
 RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
                      const std::function<void(RunState&)>& resume = {});
 
+// False for the methods that sample alone.
+bool moves_theta(Method method);
+
 // Sampling steps, that is batch evaluations of grad_x V, in one outer step.
 std::int64_t gradient_evaluations_per_step(const Configuration& c);
 

@@ -101,7 +101,7 @@ std::string advice(const Divergence& d, const Configuration& c, std::span<const 
 
   constexpr double strong = 100;
   std::vector<std::string> changes;
-  const bool learns = c.method == Method::implicit || c.method == Method::nested || c.method == Method::unrolled;
+  const bool learns = moves_theta(c.method);
   const bool smooth = c.method == Method::guided || c.method == Method::unrolled;
   if (const auto& r = smooth ? c.smooth_reward : c.reward; r && (learns || smooth)) {
     const char* table = smooth ? "smooth_reward" : "reward";
@@ -225,6 +225,8 @@ std::string repeats_table(const std::vector<Summary>& runs, const Summary& over,
 }  // namespace
 
 int run(const RunOptions& o) {
+  if (o.resume && o.overwrite)
+    throw Error(ErrorKind::usage, "--resume", "goes on with a run, --overwrite replaces it: one of them");
   if (o.isa) use_level(*o.isa);
   Overrides overrides{.set = {}, .quick = o.quick};
   for (const std::string& s : o.set) {

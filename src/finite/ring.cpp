@@ -1,6 +1,7 @@
 #include "implicit_diffusion/finite/ring.hpp"
 
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/chain.hpp"
 #include "implicit_diffusion/finite/gibbs.hpp"
 #include "implicit_diffusion/finite/graph.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -53,44 +54,21 @@ void RingChain::prepare(std::span<const double> theta) {
   drift_ = theta[0];
   potential_.prepare(theta.subspan(1));
   const double choice = 0.5 / static_cast<double>(options_.width);
-  for (std::size_t i = 0; i < states(); ++i) {
-    const TransitionRow row = matrix_.row(i);
-    const std::span<double> values = matrix_.values(i);
-    double leaving = 0;
-    std::size_t stay = 0;
-    for (std::size_t e = 0; e < row.size(); ++e) {
-      const std::size_t k = row.column(e);
-      if (k == i) {
-        stay = e;
-        continue;
-      }
-      const double fall = potential_.value(i) - potential_.value(k) + drift_ * spacing_ * shift(i, k);
-      leaving += values[e] = choice * sigmoid(fall);
-    }
-    values[stay] = std::max(0.0, 1 - leaving);
-  }
+  for (std::size_t i = 0; i < states(); ++i)
+    fill_moves(matrix_, i, [&](std::size_t, std::size_t k) {
+      return choice * sigmoid(potential_.value(i) - potential_.value(k) + drift_ * spacing_ * shift(i, k));
+    });
 }
 
 void RingChain::row_derivatives(std::size_t i, std::span<double> out) const {
   const TransitionRow row = matrix_.row(i);
-  const std::size_t p = parameters();
   const double choice = 0.5 / static_cast<double>(options_.width);
-  std::ranges::fill(out, 0.0);
-  std::size_t stay = 0;
-  for (std::size_t e = 0; e < row.size(); ++e) {
-    const std::size_t k = row.column(e);
-    if (k == i) {
-      stay = e;
-      continue;
-    }
+  fill_move_derivatives(row, i, parameters(), out, [&](std::size_t e, std::size_t k, std::span<double> derivatives) {
     const double taken = row.values[e] / choice, slope = choice * taken * (1 - taken);
-    const std::span<double> derivatives = out.subspan(e * p, p);
     derivatives[0] = slope * spacing_ * shift(i, k);
     potential_.add_gradient(i, slope, derivatives.subspan(1));
     potential_.add_gradient(k, -slope, derivatives.subspan(1));
-  }
-  for (std::size_t e = 0; e < row.size(); ++e)
-    for (std::size_t j = 0; e != stay && j < p; ++j) out[stay * p + j] -= out[e * p + j];
+  });
 }
 
 std::vector<double> ring_reward(std::size_t n, std::span<const double> coefficients) {

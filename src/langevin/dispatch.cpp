@@ -5,9 +5,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <memory>
-#include <new>
 
 namespace implicit_diffusion {
 
@@ -78,22 +75,17 @@ const KernelSet& kernels_of(Level level) {
 const KernelSet& active_kernels() { return kernels_of(active_level()); }
 
 void* kernel_scratch(std::size_t bytes) {
-  struct Memory {
-    void* data = nullptr;
-    std::size_t size = 0;
-    ~Memory() { std::free(data); }
-  };
-  static thread_local Memory memory;
-  if (bytes > memory.size) {
-    std::free(memory.data);
-    memory.size = (bytes + 4095) / 4096 * 4096;
-    memory.data = std::aligned_alloc(64, memory.size);
-    if (!memory.data) {
-      memory.size = 0;
-      throw std::bad_alloc();
-    }
+  static thread_local void* memory = nullptr;
+  static thread_local std::size_t size = 0;
+  if (bytes > size) {
+    if (memory) give_memory(memory);
+    memory = nullptr;
+    size = 0;
+    const std::size_t pages = (bytes + 4095) / 4096 * 4096;
+    memory = take_memory(pages);
+    size = pages;
   }
-  return memory.data;
+  return memory;
 }
 
 // The overloads by which built-in parts find their kernels.

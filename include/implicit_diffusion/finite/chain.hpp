@@ -15,6 +15,7 @@
 
 #include "implicit_diffusion/finite/transition_matrix.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -43,6 +44,38 @@ void add_row_gradient(const C& chain, std::size_t i, double weight, std::span<co
     const double difference = weight * (u[row.column(s)] - u[i]);
     for (std::size_t j = 0; j < p; ++j) gradient[j] += scratch[s * p + j] * difference;
   }
+}
+
+// Row i of a chain that stays where it does not move: the entry s of another state k is probability(s, k), the diagonal has the rest.
+template <class Probability>
+void fill_moves(TransitionMatrix& matrix, std::size_t i, Probability&& probability) {
+  const TransitionRow row = matrix.row(i);
+  const std::span<double> values = matrix.values(i);
+  double leaving = 0;
+  std::size_t stay = 0;
+  for (std::size_t s = 0; s < row.size(); ++s) {
+    if (const std::size_t k = row.column(s); k != i)
+      leaving += values[s] = probability(s, k);
+    else
+      stay = s;
+  }
+  values[stay] = std::max(0.0, 1 - leaving);
+}
+
+// The derivatives of such a row: add(s, k, out) adds those of the entry s of another state k, the diagonal has minus their sum.
+template <class Add>
+void fill_move_derivatives(const TransitionRow& row, std::size_t i, std::size_t parameters, std::span<double> out,
+                           Add&& add) {
+  std::ranges::fill(out, 0.0);
+  std::size_t stay = 0;
+  for (std::size_t s = 0; s < row.size(); ++s) {
+    if (const std::size_t k = row.column(s); k != i)
+      add(s, k, out.subspan(s * parameters, parameters));
+    else
+      stay = s;
+  }
+  for (std::size_t s = 0; s < row.size(); ++s)
+    for (std::size_t j = 0; s != stay && j < parameters; ++j) out[stay * parameters + j] -= out[s * parameters + j];
 }
 
 template <FiniteChain C>

@@ -16,6 +16,7 @@
 // D = V_k - V_i + log(degree k / degree i). Both keep pi.
 #pragma once
 
+#include "implicit_diffusion/finite/chain.hpp"
 #include "implicit_diffusion/finite/graph.hpp"
 #include "implicit_diffusion/finite/population.hpp"
 #include "implicit_diffusion/finite/transition_matrix.hpp"
@@ -154,41 +155,22 @@ class GibbsChain {
   void prepare(std::span<const double> theta) {
     potential_.prepare(theta);
     for (std::size_t i = 0; i < states(); ++i) {
-      const TransitionRow row = matrix_.row(i);
-      const std::span<double> values = matrix_.values(i);
       const double choice = 1.0 / static_cast<double>(graph_.degree(i));
-      double leaving = 0;
-      std::size_t stay = 0;
-      for (std::size_t s = 0; s < row.size(); ++s) {
-        const std::size_t k = row.column(s);
-        if (k == i) {
-          stay = s;
-          continue;
-        }
-        leaving += values[s] = choice * detail::acceptance(rule_, detail::rise(potential_, graph_, i, k));
-      }
-      values[stay] = std::max(0.0, 1 - leaving);
+      fill_moves(matrix_, i, [&](std::size_t, std::size_t k) {
+        return choice * detail::acceptance(rule_, detail::rise(potential_, graph_, i, k));
+      });
     }
   }
 
   void row_derivatives(std::size_t i, std::span<double> out) const {
-    const TransitionRow row = matrix_.row(i);
-    const std::size_t p = parameters();
     const double choice = 1.0 / static_cast<double>(graph_.degree(i));
-    std::ranges::fill(out, 0.0);
-    std::size_t stay = 0;
-    for (std::size_t s = 0; s < row.size(); ++s) {
-      const std::size_t k = row.column(s);
-      if (k == i) {
-        stay = s;
-        continue;
-      }
-      const double slope = choice * detail::acceptance_slope(rule_, detail::rise(potential_, graph_, i, k));
-      potential_.add_gradient(k, slope, out.subspan(s * p, p));
-      potential_.add_gradient(i, -slope, out.subspan(s * p, p));
-    }
-    for (std::size_t s = 0; s < row.size(); ++s)
-      for (std::size_t j = 0; s != stay && j < p; ++j) out[stay * p + j] -= out[s * p + j];
+    fill_move_derivatives(matrix_.row(i), i, parameters(), out,
+                          [&](std::size_t, std::size_t k, std::span<double> derivatives) {
+                            const double rise = detail::rise(potential_, graph_, i, k);
+                            const double slope = choice * detail::acceptance_slope(rule_, rise);
+                            potential_.add_gradient(k, slope, derivatives);
+                            potential_.add_gradient(i, -slope, derivatives);
+                          });
   }
 
  private:
