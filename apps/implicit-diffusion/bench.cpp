@@ -4,7 +4,7 @@
 // What the joint step cannot do without are its random bits, their transformation to normals, and its exponentials: these are timed alone,
 // in the same amounts, and the step is compared with their sum.
 #include "commands.hpp"
-#include "configuration.hpp"
+#include "experiment.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
@@ -193,7 +193,7 @@ int bench(const BenchOptions& o) {
   curve("dimensions (6 wells, 10,000 particles)",
         [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
 
-  const Configuration c = load_experiment("langevin-reward", {});
+  const auto c = std::get<Configuration>(load_experiment("langevin-reward", {}));
   const double seconds = median_seconds([&] {
     Recorder recorder(c, nullptr);
     const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});

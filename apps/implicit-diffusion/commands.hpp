@@ -3,6 +3,7 @@
 // The names and help of all options are in options.cpp, which fills in these structs.
 #pragma once
 
+#include "common.hpp"
 #include "implicit_diffusion/simd/level.hpp"
 
 #include <cstdint>
@@ -36,6 +37,9 @@ int list();
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
 int bench(const BenchOptions& o);
+
+// The changes that --set and --seed make.
+Overrides overrides_of(const std::vector<std::string>& set, const std::optional<std::string>& seed);
 
 // Reads the command line and calls the command it names.
 int dispatch(int argc, char** argv);

@@ -1,10 +1,10 @@
-// What an experiment is: the keys of its TOML file, checked, with their defaults filled in.
+// What a Langevin experiment is: the keys of its TOML file, checked, with their defaults filled in.
 //
 // Every key is read in one place (configuration.cpp), which also writes the resolved configuration: running that again
-// gives the same run. Errors name the file and line, or the --set, the key, and the value; an unknown key the nearest
-// known one.
+// gives the same run.
 #pragma once
 
+#include "common.hpp"
 #include "implicit_diffusion/langevin/estimator.hpp"
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/loop/single.hpp"
@@ -72,8 +72,8 @@ struct StartSpec {
   double scale = 1.0;
 };
 
-struct Configuration {
-  std::string experiment, title;
+// A Langevin experiment: one method, from its start to its last step.
+struct Configuration : Common {
   Method method = Method::implicit;
   std::int64_t particles = 1000, steps = 5000, inner_steps = 1, log_every = 10, checkpoint_every = 0;
   bool warm_start = true;
@@ -82,8 +82,8 @@ struct Configuration {
   OptimizerKind optimizer = OptimizerKind::gradient_descent;
   Order order = Order::paper;
   Normaliser normaliser = Normaliser::n_minus_1;
-  std::uint64_t seed = 0;
-  std::vector<double> theta_opt;  // empty: no log-likelihood
+  std::vector<std::int64_t> snapshots;  // the steps, ascending, after which the samples are kept
+  std::vector<double> theta_opt;        // empty: no log-likelihood
   std::vector<double> thresholds;
 
   PotentialSpec potential;
@@ -92,45 +92,31 @@ struct Configuration {
   std::optional<ReferenceSpec> reference;
   std::optional<BaseSpec> base;
   StartSpec start;
-
-  std::string resolved;  // as a TOML file
 };
 
-// Changes to a configuration from the command line.
-struct Override {
-  std::string key;  // with dots for tables
-  std::string value;
-  std::string option;  // how messages call it: "--set steps", "--seed"
-};
-struct Overrides {
-  std::vector<Override> set;
-  bool quick = false;
+// One of the settings that a comparison runs.
+struct Setting {
+  Configuration configuration;
+  std::string variant;  // the changes that make it, KEY=VALUE ...; empty: a method of the comparison itself
+  std::string folder;
 };
 
-// What `list` shows.
-struct Description {
-  std::string name, title, duration;
+// The same problem with several methods, and several seeds each.
+struct Comparison : Common {
+  std::int64_t seeds = 10;
+  std::vector<Setting> settings;
+  std::size_t variants = 0;  // the last so many settings
 };
 
-// Reads TOML text; `where` is its file, `folder` what paths in it are relative to.
-Configuration read_configuration(std::string_view text, const std::string& where, const std::string& name,
-                                 const std::filesystem::path& folder, const Overrides& overrides);
-Description read_description(std::string_view text, const std::string& name);
+// Several methods: what depends on which one it is stays open, and is not part of the resolved text.
+enum class Methods { one, several };
+Configuration read_configuration(const Document& d, Methods given = Methods::one);
+Comparison read_comparison(const Document& d);
 
 // The same experiment with another seed.
 Configuration with_seed(Configuration c, std::uint64_t seed);
-inline constexpr std::uint64_t largest_seed = std::numeric_limits<std::int64_t>::max();  // of a TOML integer
 
-// The experiments inside the program, by name.
-const std::map<std::string, std::string>& built_in_experiments();
-
-// The experiment of a name or a file. Throws a usage Error with the nearest name, or a missing one.
-Configuration load_experiment(const std::string& name_or_file, const Overrides& overrides);
-
-// A number as TOML and summary.json's keys have it: with a point or an exponent.
-std::string written(double v);
-
-// The word among these that is closest to what was typed, if one is close.
-std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words);
+// True for the methods that take several sampling steps to one of theta.
+bool has_inner_steps(Method method);
 
 }  // namespace program

@@ -1,5 +1,5 @@
 #include "commands.hpp"
-#include "configuration.hpp"
+#include "experiment.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@ int list() {
   std::string text;
   for (const auto& [name, toml] : built_in_experiments()) {
     const Description d = read_description(toml, name);
-    text += fmt::format("{:<18}{}  ({})\n", d.name, d.title, d.duration);
+    text += fmt::format("{:<21}{}  ({})\n", d.name, d.title, d.duration);
   }
   print(text);
   return 0;

@@ -88,6 +88,7 @@ Recorder::Recorder(const Configuration& c, Workers* workers)
       header_{"step", "gradient_evaluations", "seconds", "reward", "exact_reward", "exact_kl", "log_likelihood"} {
   if (measures_.has_data()) header_.emplace_back("data_log_likelihood");
   for (const double t : c.thresholds) crossings_.push_back({t, std::nullopt});
+  snapshot_steps_ = c.snapshots;
 }
 
 double Recorder::seconds() const {
@@ -101,6 +102,11 @@ void Recorder::operator()(const RunState& state) {
   seen_ = state.step;
   watch_thresholds(state);
   if (state.step % log_every_ == 0) add_row(state);
+  if (std::binary_search(snapshot_steps_.begin(), snapshot_steps_.end(), state.step)) {
+    const Population<float>& x = state.population;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      for (std::size_t j = 0; j < x.dimension(); ++j) snapshots_.push_back(x(i, j));
+  }
 }
 
 void Recorder::finish(const RunState& state, bool diverged) {
@@ -123,6 +129,7 @@ void Recorder::save(io::Checkpoint& c) const {
   for (const Crossing& crossing : crossings_) crossings.push_back(crossing.step.value_or(-1));
   c.put_numbers("rows", rows);
   c.put_numbers("row_theta", theta_);
+  c.put_numbers("snapshots", snapshots_);
   c.put_numbers("crossings", crossings);
   c.put_numbers("recent", recent_);
   c.put_numbers("last", std::vector<double>{last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood,
@@ -144,6 +151,7 @@ void Recorder::restore(const io::Checkpoint& c) {
     rows_.emplace_back(row, row + static_cast<std::ptrdiff_t>(width));
   theta_ = c.numbers<double>("row_theta");
   if (rows_.empty() ? !theta_.empty() : theta_.size() % rows_.size() != 0) c.refuse("row_theta", "has another size");
+  snapshots_ = c.numbers<float>("snapshots");
   for (std::size_t i = 0; i < crossings.size(); ++i)
     crossings_[i].step = crossings[i] < 0 ? std::nullopt : std::optional(crossings[i]);
   recent_ = c.numbers<double>("recent");

@@ -51,6 +51,7 @@ class Recorder {
   const std::vector<std::vector<double>>& rows() const { return rows_; }
   const std::vector<double>& theta() const { return theta_; }  // row by row
   const std::vector<Crossing>& crossings() const { return crossings_; }
+  const std::vector<float>& snapshots() const { return snapshots_; }  // population after population, row by row
   const Figures& last() const { return last_; }
   double seconds() const;
 
@@ -67,6 +68,8 @@ class Recorder {
   std::vector<std::string> header_;
   std::vector<std::vector<double>> rows_;
   std::vector<double> theta_;
+  std::vector<std::int64_t> snapshot_steps_;
+  std::vector<float> snapshots_;
   std::vector<Crossing> crossings_;
   std::vector<double> recent_;  // the last 20 log-likelihoods, in a ring
   Figures last_{};

@@ -27,7 +27,7 @@ int report(const ReportOptions& o) {
       for (const auto& r : repeats) runs.push_back(read_run(r));
       if (repeats.empty()) runs.push_back(read_run(folder));
     }
-    implicit_diffusion::io::write_file(file, comparison_report(runs));
+    implicit_diffusion::io::write_file(file, side_by_side_report(runs));
   }
   print(implicit_diffusion::io::display(file) + "\n");
   return 0;

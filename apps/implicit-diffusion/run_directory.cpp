@@ -1,6 +1,7 @@
 #include "run_directory.hpp"
 
 #include "checkpoint.hpp"
+#include "experiment.hpp"
 
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <thread>
 
 namespace program {
 namespace {
@@ -24,17 +26,31 @@ bool is_repeat(const fs::path& p) {
   return name.starts_with("seed-") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos;
 }
 
-constexpr std::array run_files{"config.toml", "summary.json", "metrics.csv", "theta.npy",
-                               "samples.npy", "report.html",  "checkpoints"};
+constexpr std::array run_files{"config.toml", "summary.json",  "metrics.csv", "theta.npy",
+                               "samples.npy", "snapshots.npy", "report.html", "checkpoints"};
+// The folder of a comparison's single runs, below which each setting has its own.
+constexpr const char* settings_folder = "settings";
 
 }  // namespace
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::completed:
+      return "completed";
+    case Status::interrupted:
+      return "interrupted";
+    case Status::diverged:
+      return "diverged";
+  }
+  return "";
+}
 
 bool is_replaced(const fs::path& folder, const fs::path& file) {
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
   if (inside.empty()) return false;
   const bool is_run_file = std::find(run_files.begin(), run_files.end(), *inside.begin()) != run_files.end();
-  return is_run_file || is_repeat(*inside.begin());
+  return is_run_file || is_repeat(*inside.begin()) || *inside.begin() == settings_folder;
 }
 
 io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
@@ -50,7 +66,7 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
     std::vector<fs::path> old;
     for (const char* name : run_files) old.push_back(folder / name);
     for (const auto& entry : fs::directory_iterator(folder, error))
-      if (is_repeat(entry.path())) old.push_back(entry.path());
+      if (is_repeat(entry.path()) || entry.path().filename() == settings_folder) old.push_back(entry.path());
     for (const fs::path& p : old) {
       fs::remove_all(p, error);
       if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
@@ -73,6 +89,30 @@ io::FolderLock resume_directory(const fs::path& folder, const std::string& confi
   return lock;
 }
 
+fs::path output_folder(const RunOptions& o, const Common& c) {
+  return o.output.empty() ? fs::path("runs") / fmt::format("{}-{}", c.experiment, c.seed) : fs::path(o.output);
+}
+
+std::size_t thread_count(const RunOptions& o) {
+  return o.threads ? o.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+OpenFolder open_folder(const RunOptions& o, const Common& c) {
+  const fs::path path = output_folder(o, c);
+  OpenFolder folder{
+      path, o.resume ? resume_directory(path, without_steps(c.resolved)) : prepare_directory(path, o.overwrite)};
+  io::write_file(path / "config.toml", c.resolved);
+  return folder;
+}
+
+int close_run(const fs::path& folder, const std::string& table, const RunOptions& o, int code,
+              const std::function<std::string()>& report) {
+  if (!o.no_report) io::write_file(folder / "report.html", report());
+  print(table + fmt::format("  {:<29}{}\n", o.no_report ? "files" : "report",
+                            io::display(o.no_report ? folder : folder / "report.html")));
+  return code;
+}
+
 std::vector<fs::path> repeats_of(const fs::path& folder) {
   std::vector<fs::path> runs;
   std::error_code error;
@@ -92,7 +132,11 @@ RunFiles read_run(const fs::path& folder) {
     throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
   RunFiles run;
   run.folder = folder;
-  run.configuration = load_experiment((folder / "config.toml").string(), {});
+  const Experiment experiment = load_experiment((folder / "config.toml").string(), {});
+  if (!std::holds_alternative<Configuration>(experiment))
+    throw Error(ErrorKind::usage, io::display(folder),
+                "is not the folder of a single Langevin run: it cannot be compared");
+  run.configuration = std::get<Configuration>(experiment);
   run.summary = read_summary(io::read_file(folder / "summary.json"), io::display(folder / "summary.json"));
   io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
   run.header = std::move(metrics.header);
@@ -125,6 +169,19 @@ RunFiles read_run(const fs::path& folder) {
   }
   if (fs::exists(folder / "samples.npy", error))
     run.samples = read_population(folder / "samples.npy", potential.dimension());
+  if (fs::exists(folder / "snapshots.npy", error)) {
+    const io::Array a = io::read_npy(folder / "snapshots.npy");
+    const auto& steps = run.configuration.snapshots;
+    if (a.shape.size() != 3 || a.shape[0] > steps.size() || a.shape[2] != potential.dimension())
+      throw Error(ErrorKind::data, io::display(folder / "snapshots.npy"), "has another shape than config.toml says");
+    const std::size_t each = a.shape[1] * a.shape[2];
+    for (std::size_t k = 0; k < a.shape[0]; ++k) {
+      Population<float> x(a.shape[1], a.shape[2]);
+      for (std::size_t i = 0; i < each; ++i)
+        x(i / a.shape[2], i % a.shape[2]) = static_cast<float>(a.values[k * each + i]);
+      run.snapshots.emplace_back(steps[k], std::move(x));
+    }
+  }
   return run;
 }
 
@@ -139,6 +196,12 @@ void write_run(const fs::path& folder, const RunResult& result, const Recorder& 
       for (std::size_t j = 0; j < x.dimension(); ++j) rows[i * x.dimension() + j] = x(i, j);
     io::write_file(folder / "samples.npy", io::npy_bytes(rows, std::array{x.size(), x.dimension()}));
   }
+  if (const std::size_t each = result.state.population.size() * result.state.population.dimension();
+      !recorder.snapshots().empty())
+    io::write_file(folder / "snapshots.npy",
+                   io::npy_bytes(recorder.snapshots(),
+                                 std::array{recorder.snapshots().size() / each, result.state.population.size(),
+                                            result.state.population.dimension()}));
   io::write_file(folder / "summary.json", to_json(summary));
 }
 

@@ -1,13 +1,18 @@
 // The folder of a run: which files it has, and reading them back for a report.
 #pragma once
 
+#include "commands.hpp"
 #include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/loop/state.hpp"
 #include "metrics.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace program {
+
+std::string_view to_string(implicit_diffusion::Status status);
 
 // Makes the folder ready for a new run, and keeps other runs out of it until the lock goes. An existing one that is not
 // empty is refused, unless `overwrite`: then the files of the run that was there go, and nothing else.
@@ -16,6 +21,20 @@ implicit_diffusion::io::FolderLock prepare_directory(const std::filesystem::path
 // it, usage where its configuration, without the number of steps, is another.
 implicit_diffusion::io::FolderLock resume_directory(const std::filesystem::path& folder,
                                                     const std::string& configuration);
+// The folder that the options name for an experiment, as one of these two, with the configuration in it.
+struct OpenFolder {
+  std::filesystem::path path;
+  implicit_diffusion::io::FolderLock lock;
+};
+OpenFolder open_folder(const RunOptions& o, const Common& c);
+std::filesystem::path output_folder(const RunOptions& o, const Common& c);
+// How many threads the options give a run.
+std::size_t thread_count(const RunOptions& o);
+// What is left to do once the files of a run are there: its report, and the closing table with the name of that. Returns
+// `code`.
+int close_run(const std::filesystem::path& folder, const std::string& table, const RunOptions& o, int code,
+              const std::function<std::string()>& report);
+
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
 
@@ -26,8 +45,9 @@ struct RunFiles {
   Summary summary;
   std::vector<std::string> header;  // of metrics.csv
   std::vector<std::vector<double>> columns;
-  std::vector<std::vector<double>> theta;  // a row for each row of metrics.csv
-  Population<float> samples;               // empty where the run diverged
+  std::vector<std::vector<double>> theta;                             // a row for each row of metrics.csv
+  Population<float> samples;                                          // empty where the run diverged
+  std::vector<std::pair<std::int64_t, Population<float>>> snapshots;  // after those steps
 };
 RunFiles read_run(const std::filesystem::path& folder);
 

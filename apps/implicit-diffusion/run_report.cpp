@@ -1,12 +1,15 @@
 #include "run_report.hpp"
 
+#include "comparison.hpp"
+#include "experiment.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/report/chart.hpp"
-#include "implicit_diffusion/report/density_plot.hpp"
-#include "implicit_diffusion/report/histogram.hpp"
 #include "implicit_diffusion/report/page.hpp"
+#include "law_pictures.hpp"
+#include "report_parts.hpp"
+#include "run_curves.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -22,24 +25,6 @@ namespace {
 
 using namespace implicit_diffusion;
 
-const std::vector<double>* column(const RunFiles& run, std::string_view name) {
-  for (std::size_t i = 0; i < run.header.size(); ++i)
-    if (run.header[i] == name) return &run.columns[i];
-  return nullptr;
-}
-
-// True if there is anything in the column to draw.
-bool has(const RunFiles& run, std::string_view name) {
-  const auto* c = column(run, name);
-  return c && std::any_of(c->begin(), c->end(), [](double v) { return std::isfinite(v); });
-}
-
-// With the true minus, as the axes have it.
-std::string minus(const std::string& number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
-
-// In running text the name of the law is not to be broken into lines.
-constexpr const char* the_law = "π*\u2060(θ)";
-
 // The name of a run's folder, however it was written.
 std::string folder_name(const RunFiles& run) { return (run.folder / "").parent_path().filename().string(); }
 
@@ -47,289 +32,6 @@ std::string folder_name(const RunFiles& run) { return (run.folder / "").parent_p
 std::string run_name(const RunFiles& run, bool with_parent) {
   const std::string name = folder_name(run), parent = run.folder.parent_path().filename().string();
   return with_parent && name.starts_with("seed-") && !parent.empty() ? parent + "/" + name : name;
-}
-
-// The name of a coordinate: x, or x₁, x₂, ... where there are several.
-std::string coordinate_name(std::size_t j, std::size_t dimension) {
-  constexpr std::array digits{"₀", "₁", "₂", "₃", "₄", "₅", "₆", "₇", "₈", "₉"};
-  std::string name = "x";
-  if (dimension > 1)
-    for (const char c : fmt::format("{}", j + 1)) name += digits[static_cast<std::size_t>(c - '0')];
-  return name;
-}
-
-// A number to four significant digits or so, for running text.
-std::string rounded(double v) { return minus(fmt::format("{:.4g}", v)); }
-
-// The marginal law of the first d coordinates.
-GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
-  GaussianMixture out{m.weights, {}};
-  for (const Gaussian& g : m.components) {
-    const std::size_t full = g.mean.size();
-    Gaussian part{{g.mean.begin(), g.mean.begin() + static_cast<std::ptrdiff_t>(d)}, {}};
-    for (std::size_t a = 0; a < d; ++a)
-      for (std::size_t b = 0; b < d; ++b) part.covariance.push_back(g.covariance[a * full + b]);
-    out.components.push_back(std::move(part));
-  }
-  return out;
-}
-
-struct Window {
-  static constexpr double reach = 3.7;  // standard deviations: the contour of 99 % lies within
-
-  double x_min = std::numeric_limits<double>::infinity(), x_max = -x_min, y_min = x_min, y_max = -x_min;
-
-  // Nearly all of the points: a few that lie far away would make everything else small.
-  void include(const Population<float>& points) {
-    if (points.size() == 0) return;
-    const auto middle = [&](std::size_t j) {
-      std::vector<float> v(points.coordinate(j).begin(), points.coordinate(j).end());
-      std::sort(v.begin(), v.end());
-      const std::size_t cut = v.size() / 200;
-      const auto low = static_cast<double>(v[cut]), high = static_cast<double>(v[v.size() - 1 - cut]);
-      const double margin = 0.05 * (high - low);
-      return std::pair{low - margin, high + margin};
-    };
-    const auto [left, right] = middle(0);
-    x_min = std::min(x_min, left);
-    x_max = std::max(x_max, right);
-    if (points.dimension() > 1) {
-      const auto [bottom, top] = middle(1);
-      y_min = std::min(y_min, bottom);
-      y_max = std::max(y_max, top);
-    }
-  }
-
-  void include(const GaussianMixture& m) {
-    for (std::size_t i = 0; i < m.components.size(); ++i) {
-      const Gaussian& g = m.components[i];
-      if (m.weights[i] < 1e-9) continue;
-      const std::size_t d = g.mean.size();
-      const double dx = reach * std::sqrt(g.covariance[0]), dy = d > 1 ? reach * std::sqrt(g.covariance[d + 1]) : 0;
-      x_min = std::min(x_min, g.mean[0] - dx);
-      x_max = std::max(x_max, g.mean[0] + dx);
-      if (d > 1) {
-        y_min = std::min(y_min, g.mean[1] - dy);
-        y_max = std::max(y_max, g.mean[1] + dy);
-      }
-    }
-  }
-};
-
-// What the law is to be like: points of the user's, or some of a reference that is a law itself.
-struct Target {
-  std::string name;  // data, reference
-  Population<float> points;
-};
-
-struct LawPicture {
-  std::string title, caption;
-  GaussianMixture law;                  // in as many coordinates as can be drawn
-  const Population<float>* samples;     // or null
-  const Target* target;                 // or null
-  std::vector<report::Marker> markers;  // in the plane
-  bool narrow = false;                  // one of three side by side
-  std::string law_name = "π*(θ)";
-};
-
-std::vector<double> coordinate(const Population<float>* points, std::size_t j) {
-  std::vector<double> values;
-  if (points)
-    for (const float v : points->coordinate(j)) values.push_back(static_cast<double>(v));
-  return values;
-}
-
-std::string draw_on_the_line(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
-  report::HistogramPlot plot{
-      .title = picture.title, .x_label = "x", .x_min = w.x_min, .x_max = w.x_max, .samples = {}, .curves = {}};
-  report::Series curve{"density of " + picture.law_name, {}, {}};
-  for (int i = 0; i <= 300; ++i) {
-    const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
-    curve.x.push_back(x);
-    curve.y.push_back(std::exp(log_density(std::array{x})));
-  }
-  plot.curves.push_back(std::move(curve));
-  plot.samples = coordinate(picture.samples, 0);
-  if (picture.target) {
-    plot.data = coordinate(&picture.target->points, 0);
-    plot.data_label = picture.target->name;
-  }
-  return report::to_svg(plot);
-}
-
-std::string draw_in_the_plane(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
-  constexpr std::size_t nodes = 121;
-  report::DensityPlot plot{.title = picture.title,
-                           .x_min = w.x_min,
-                           .x_max = w.x_max,
-                           .y_min = w.y_min,
-                           .y_max = w.y_max,
-                           .columns = nodes,
-                           .rows = nodes,
-                           .markers = picture.markers,
-                           .x_label = coordinate_name(0, 2),
-                           .y_label = coordinate_name(1, 2),
-                           .narrow = picture.narrow};
-  for (std::size_t r = 0; r < nodes; ++r)
-    for (std::size_t c = 0; c < nodes; ++c) {
-      const double step_x = (w.x_max - w.x_min) / (nodes - 1), step_y = (w.y_max - w.y_min) / (nodes - 1);
-      plot.density.push_back(std::exp(log_density(
-          std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
-    }
-  plot.point_x = coordinate(picture.samples, 0);
-  plot.point_y = coordinate(picture.samples, 1);
-  if (picture.target) {
-    plot.data_x = coordinate(&picture.target->points, 0);
-    plot.data_y = coordinate(&picture.target->points, 1);
-    plot.data_label = picture.target->name;
-  }
-  return report::to_svg(plot);
-}
-
-std::vector<double> values_at(const Population<float>& points, const MixtureLogDensity& log_density,
-                              std::size_t dimension) {
-  std::vector<double> values, x(dimension);
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    for (std::size_t j = 0; j < dimension; ++j) x[j] = static_cast<double>(points(i, j));
-    values.push_back(log_density(x));
-  }
-  return values;
-}
-
-// How many of the points lie where the law has nine tenths of its mass: nine tenths, if they follow it. The level there
-// is a quantile over samples of the law, which, unlike one over the nodes of a picture, does not mind how narrow the law
-// is; it gives the mass a standard error of 0.3 %.
-std::string judge(const LawPicture& picture, const MixtureLogDensity& log_density) {
-  const std::size_t d = picture.law.dimension();
-  Population<float> exact(10'000, d);
-  MixtureSampler(picture.law, Noise(0)).draw(exact, 0);
-  std::vector<double> values = values_at(exact, log_density, d);
-  const auto tenth = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 10);
-  std::nth_element(values.begin(), tenth, values.end());
-
-  const auto share = [&](const Population<float>& points) {
-    const std::vector<double> at = values_at(points, log_density, d);
-    const auto within = std::count_if(at.begin(), at.end(), [&](double v) { return v >= *tenth; });
-    return fmt::format("{:.0f}\u00a0%", 100 * static_cast<double>(within) / static_cast<double>(points.size()));
-  };
-  std::string text = fmt::format("{} of them", share(*picture.samples));
-  if (picture.target) text += fmt::format(" and {} of the {}", share(picture.target->points), picture.target->name);
-  return text + fmt::format(" lie where {} has 90\u00a0% of its mass.", the_law);
-}
-
-report::Figure draw(const LawPicture& picture, const Window& w) {
-  const MixtureLogDensity log_density(picture.law);
-  report::Figure figure{picture.law.dimension() == 1 ? draw_on_the_line(picture, w, log_density)
-                                                     : draw_in_the_plane(picture, w, log_density),
-                        picture.caption};
-  if (picture.samples) figure.caption += " " + judge(picture, log_density);
-  return figure;
-}
-
-// The pictures of a run's law: a window that has room for all of them, and one picture at a time. The laws of its
-// potential must have a closed form.
-class LawPictures {
- public:
-  explicit LawPictures(const RunFiles& run)
-      : run_(run),
-        potential_(make_potential(run.configuration.potential)),
-        shown_(std::min<std::size_t>(2, potential_.dimension())) {
-    const Configuration& c = run.configuration;
-    window_.include(law(run.theta.front()));
-    window_.include(law(run.theta.back()));
-    if (c.reference) find_target(*c.reference);
-    if (c.reward && shown_ == 2) markers_.push_back({c.reward->centre[0], c.reward->centre[1], "reward"});
-  }
-
-  // In the plane the start, the end and the reference stand side by side.
-  bool three_in_a_row() const { return shown_ == 2 && has_reference_law(); }
-
-  report::Figure start() const {
-    const Configuration& c = run_.configuration;
-    Population<float> x(static_cast<std::size_t>(c.particles), potential_.dimension());
-    LawPicture picture{
-        "π*(θ) at step 0", "The samples before the first step.", law(run_.theta.front()), &x, target(), markers_,
-        three_in_a_row()};
-    try {
-      Start(c.start, x.size(), x.dimension(), Noise(c.seed)).draw(x, 0);
-    } catch (const Error&) {
-      picture.caption = "The samples it started from are no longer there.";
-      picture.samples = nullptr;
-    }
-    return draw(picture, window_);
-  }
-
-  report::Figure end() const {
-    return end(fmt::format("π*(θ) at step {:.0f}", run_.columns.front().back()), three_in_a_row());
-  }
-  report::Figure end(const std::string& title, bool narrow) const {
-    const bool none = run_.samples.size() == 0;
-    std::string caption = none ? "The run diverged: there are no samples." : "The samples after the last step.";
-    if (!none && run_.configuration.method == Method::guided)
-      caption += fmt::format(" Guidance moves them away from {}, not θ.", the_law);
-    return draw({title, caption, law(run_.theta.back()), none ? nullptr : &run_.samples, target(), markers_, narrow},
-                window_);
-  }
-
-  // The law to be learnt, where there is one.
-  std::optional<report::Figure> reference() const {
-    if (!has_reference_law()) return std::nullopt;
-    return draw({"The reference",
-                 fmt::format("The law to be learnt, and {} points of it.", target_->points.size()),
-                 law(run_.configuration.reference->theta),
-                 nullptr,
-                 target(),
-                 {},
-                 three_in_a_row(),
-                 "the reference"},
-                window_);
-  }
-
-  std::string text() const {
-    std::string text = fmt::format(
-        "{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once they have had the "
-        "time.",
-        the_law);
-    if (potential_.dimension() > 2) text += " Shown are marginals in the first two coordinates.";
-    if (!missing_.empty()) text += " " + missing_;
-    return text;
-  }
-
- private:
-  static constexpr std::size_t most_points = 1000;  // of a reference that is a law
-
-  GaussianMixture law(std::span<const double> theta) const { return marginal(*potential_.law(theta), shown_); }
-  bool has_reference_law() const {
-    return run_.configuration.reference && !run_.configuration.reference->theta.empty();
-  }
-  const Target* target() const { return target_ ? &*target_ : nullptr; }
-
-  void find_target(const ReferenceSpec& reference) {
-    if (!reference.theta.empty()) {
-      window_.include(law(reference.theta));
-      target_ = Target{"reference", Population<float>(std::min(reference.batch, most_points), potential_.dimension())};
-      MixtureSampler(*potential_.law(reference.theta), Noise(run_.configuration.seed)).draw(target_->points, 0);
-      return;
-    }
-    try {
-      target_ = Target{"data", read_population(reference.data, potential_.dimension())};
-      window_.include(target_->points);
-    } catch (const Error&) {
-      missing_ = "The data are not drawn: their file is no longer there.";
-    }
-  }
-
-  const RunFiles& run_;
-  Potential<float> potential_;
-  std::size_t shown_;
-  Window window_;
-  std::vector<report::Marker> markers_;
-  std::optional<Target> target_;
-  std::string missing_;
-};
-
-bool has_law(const RunFiles& run) {
-  return make_potential(run.configuration.potential).law(run.theta.back()).has_value();
 }
 
 // The law and the samples at the start and at the end, and the law to be learnt where there is one.
@@ -342,139 +44,6 @@ void add_law(report::Page& page, const RunFiles& run, const std::string& more = 
   section.three_in_a_row = pictures.three_in_a_row();
   if (auto reference = pictures.reference()) section.figures.push_back(std::move(*reference));
   page.sections.push_back(std::move(section));
-}
-
-struct ChartSpec {
-  const char *column, *title, *y_label, *second, *second_label;
-  bool log_y;
-  const char* meaning;
-};
-// Which columns of metrics.csv are drawn, and how.
-constexpr std::array chart_specs{
-    ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false, "More is better."},
-    ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt), nats", nullptr,
-              nullptr, false, "How likely the samples are at the parameters θ_opt of the configuration."},
-    ChartSpec{"exact_kl", "KL divergence from the reference", "KL(reference ‖ π*(θ)), nats", nullptr, nullptr, true,
-              "Less is better; 0 is the reference itself."},
-    ChartSpec{"data_log_likelihood", "Log-likelihood of the data", "mean of log π*(θ), nats", nullptr, nullptr, false,
-              "More is better."}};
-
-// A curve for each group of runs: the mean, with a band from the least to the greatest where there are several.
-struct Group {
-  std::string label;
-  std::vector<const RunFiles*> runs;
-};
-
-std::optional<report::Series> curve(const Group& group, const std::string& label, std::string_view name,
-                                    std::string_view axis) {
-  report::Series s{label, {}, {}};
-  const RunFiles* longest = nullptr;
-  for (const RunFiles* run : group.runs)
-    if (has(*run, name) && (!longest || run->columns.front().size() > longest->columns.front().size())) longest = run;
-  if (!longest) return std::nullopt;
-  s.x = *column(*longest, axis);
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    std::size_t count = 0;
-    for (const RunFiles* run : group.runs) {
-      const auto* c = column(*run, name);
-      if (!c || i >= c->size() || !std::isfinite((*c)[i])) continue;
-      sum += (*c)[i];
-      low = std::min(low, (*c)[i]);
-      high = std::max(high, (*c)[i]);
-      ++count;
-    }
-    constexpr double gap = std::numeric_limits<double>::quiet_NaN();
-    s.y.push_back(count ? sum / static_cast<double>(count) : gap);
-    if (group.runs.size() > 1) {
-      s.low.push_back(count ? low : gap);
-      s.high.push_back(count ? high : gap);
-    }
-  }
-  return s;
-}
-
-// Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
-// a steady slope moves it by 3.5 standard deviations within a tenth, noise around a level by less than 2. And a move
-// below a hundredth of the whole range is none.
-bool still_moving(std::vector<double> y, bool log) {
-  const std::size_t tenth = y.size() / 10;
-  if (tenth < 5) return false;
-  if (log)
-    for (double& v : y) v = std::log(v);
-  const auto [least, greatest] = std::minmax_element(y.begin(), y.end());
-  const auto mean = [&](std::size_t from) {
-    double sum = 0;
-    for (std::size_t i = from; i < from + tenth; ++i) sum += y[i];
-    return sum / static_cast<double>(tenth);
-  };
-  const double last = mean(y.size() - tenth), move = std::abs(last - mean(y.size() - 2 * tenth));
-  double square = 0;
-  for (std::size_t i = y.size() - tenth; i < y.size(); ++i) square += (y[i] - last) * (y[i] - last);
-  const double deviation = std::sqrt(square / static_cast<double>(tenth));
-  return move > 2.5 * deviation && move > 0.01 * (*greatest - *least);
-}
-
-// From where to where the first curve went, if it is one alone, and what that means.
-std::string curve_caption(const report::LineChart& chart, bool alone, const char* meaning) {
-  if (!alone) return meaning;
-  std::vector<double> y;
-  std::copy_if(chart.series.front().y.begin(), chart.series.front().y.end(), std::back_inserter(y),
-               [&](double v) { return std::isfinite(v) && (v > 0 || !chart.log_y); });
-  if (y.size() < 2) return meaning;
-  std::string text = fmt::format("From {} to {}. {}", rounded(y.front()), rounded(y.back()), meaning);
-  if (still_moving(y, chart.log_y)) text += " It was still moving at the end: more steps may help.";
-  return text;
-}
-
-// The log-likelihood that points of the reference have, where it is a law: samples that follow it have the same.
-double reference_log_likelihood(Configuration c) {
-  if (!c.reference || c.reference->theta.empty() || c.theta_opt.empty()) return Figures::none;
-  const Potential<float> potential = make_potential(c.potential);
-  Population<float> points(20'000, potential.dimension());
-  MixtureSampler(*potential.law(c.reference->theta), Noise(c.seed)).draw(points, 0);
-  c.reference.reset();  // nothing of it is needed, and its figures are costly
-  return Measures(c, nullptr).log_likelihood(points);
-}
-
-// Curves over the steps, or over what they cost.
-enum class Axis { steps, gradient_evaluations };
-void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis = Axis::steps) {
-  const bool cost = axis == Axis::gradient_evaluations;
-  report::Section section{.heading = cost ? "Curves over the work" : "Curves"};
-  const char* x = cost ? "gradient_evaluations" : "step";
-  const Configuration& c = groups.front().runs.front()->configuration;
-  for (const ChartSpec& spec : chart_specs) {
-    // -KL is the reward of an energy-based model: one picture of it is enough.
-    if (std::string_view(spec.column) == "reward" && !c.reward) continue;
-    report::LineChart chart{.title = spec.title,
-                            .x_label = cost ? "gradient evaluations of a batch" : "step",
-                            .y_label = spec.y_label,
-                            .series = {},
-                            .log_x = cost,
-                            .log_y = spec.log_y};
-    for (const Group& g : groups) {
-      const bool alone = groups.size() == 1;
-      if (auto s = curve(g, alone ? (spec.second ? "of the samples" : "") : g.label, spec.column, x))
-        chart.series.push_back(std::move(*s));
-      if (spec.second && alone)
-        if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));
-    }
-    if (chart.series.empty()) continue;
-    std::string caption = curve_caption(chart, groups.size() == 1, spec.meaning);
-    if (chart.series.size() > 1 && groups.size() == 1)
-      caption += fmt::format(" Where the samples follow {}, the two agree.", the_law);
-    if (std::string_view(spec.column) == "log_likelihood") {
-      for (const double t : c.thresholds) chart.levels.push_back({t, minus(written(t))});
-      if (!c.thresholds.empty()) caption += " Dotted: its thresholds.";
-      if (const double level = reference_log_likelihood(c); groups.size() == 1 && std::isfinite(level))
-        chart.levels.push_back({level, "of the reference"});
-    }
-    section.figures.push_back({report::to_svg(chart), caption});
-  }
-  if (std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.runs.size() > 1; }))
-    section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
-  if (!section.figures.empty()) page.sections.push_back(std::move(section));
 }
 
 // Numbers that share an axis, with their names: parameters, or figures of the law.
@@ -544,21 +113,6 @@ std::vector<Quantities> quantities(const RunFiles& run, const std::vector<Gaussi
                         over_laws([&](const GaussianMixture& law) { return law.components[i].covariance[a * d + b]; }));
   all.push_back(std::move(covariances));
   return all;
-}
-
-// Numbers of one column of a table, with the same decimals: four significant digits for the largest.
-std::vector<std::string> column_text(const std::vector<double>& values) {
-  double largest = 0;
-  for (const double v : values)
-    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
-  const int decimals = largest > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 12) : 0;
-  std::vector<std::string> text;
-  for (const double v : values) {
-    std::string number = std::isfinite(v) ? fmt::format("{:.{}f}", v, decimals) : "";
-    if (number.find_first_not_of("-0.") == std::string::npos && number.starts_with('-')) number.erase(0, 1);
-    text.push_back(minus(number));
-  }
-  return text;
 }
 
 void add_column(report::Table& table, const std::string& name, const std::vector<double>& values) {
@@ -701,31 +255,6 @@ std::vector<report::Fact> facts(const RunFiles& run) {
   return f;
 }
 
-// A word as a shell takes it.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,:@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-report::Section repeat_section(const RunFiles& run, const std::filesystem::path& folder, const std::string& options) {
-  const std::filesystem::path file = folder / "config.toml";
-  std::string text = "The same configuration and seed give the same bits, whatever the number of threads.\n\n";
-  if (file.is_relative()) text += "The command is for the folder in which this report was made. ";
-  text +=
-      "Where the shell does not find implicit-diffusion, give its path instead: the build leaves it at "
-      "build/release/implicit-diffusion.";
-  return {.heading = "To repeat it",
-          .text = text,
-          .figures = {},
-          .tables = {},
-          .code = {{"Command",
-                    fmt::format("implicit-diffusion run {}{} --output again", shell_word(file.string()), options)},
-                   {"config.toml", run.configuration.resolved}}};
-}
-
 // What is to be known of a run that did not come to its end; empty where it did.
 std::string notice(const RunFiles& run) {
   const Configuration& c = run.configuration;
@@ -783,8 +312,6 @@ std::string subtitle(const RunFiles& run) {
   return text;
 }
 
-const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
-
 // A row for each run, with the columns in which one of them has something.
 report::Section table_section(const std::vector<RunFiles>& runs, bool with_parents) {
   report::Table t{{"run", "method", "seed", "status", "steps"}, {}};
@@ -841,7 +368,7 @@ std::string run_report(const RunFiles& run) {
   add_law(page, run);
   add_curves(page, {Group{"", {&run}}});
   page.sections.push_back(parameters_section(run));
-  page.sections.push_back(repeat_section(run, run.folder, ""));
+  page.sections.push_back(repeat_section(run.configuration.resolved, run.folder, ""));
   return report::to_html(page);
 }
 
@@ -879,11 +406,11 @@ std::string repeats_report(const std::vector<RunFiles>& runs) {
   add_law(page, runs.front(), fmt::format("These are of seed {}.", c.seed));
   page.sections.push_back(table_section(runs, false));
   page.sections.push_back(
-      repeat_section(runs.front(), runs.front().folder.parent_path(), fmt::format(" --repeats {}", runs.size())));
+      repeat_section(c.resolved, runs.front().folder.parent_path(), fmt::format(" --repeats {}", runs.size())));
   return report::to_html(page);
 }
 
-std::string comparison_report(const std::vector<RunFiles>& runs) {
+std::string side_by_side_report(const std::vector<RunFiles>& runs) {
   const std::string& experiment = runs.front().configuration.experiment;
   const bool one_experiment = std::all_of(runs.begin(), runs.end(),
                                           [&](const RunFiles& r) { return r.configuration.experiment == experiment; });
@@ -933,6 +460,15 @@ std::string comparison_report(const std::vector<RunFiles>& runs) {
 }
 
 void write_report(const std::filesystem::path& folder, const std::filesystem::path& file) {
+  std::error_code none;
+  if (std::filesystem::exists(folder / "config.toml", none)) {
+    const Experiment e = load_experiment((folder / "config.toml").string(), {});
+    std::string page;
+    if (const auto* c = std::get_if<Comparison>(&e)) page = comparison_report(*c, folder);
+    if (const auto* c = std::get_if<FiniteStateConfiguration>(&e)) page = finite_state_report(*c, folder);
+    if (const auto* c = std::get_if<RatesConfiguration>(&e)) page = rates_report(*c, folder);
+    if (!page.empty()) return io::write_file(file, page);
+  }
   const auto repeats = repeats_of(folder);
   std::vector<RunFiles> runs;
   for (const auto& r : repeats) runs.push_back(read_run(r));

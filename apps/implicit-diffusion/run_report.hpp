@@ -16,7 +16,7 @@ std::string run_report(const RunFiles& run);
 std::string repeats_report(const std::vector<RunFiles>& runs);
 
 // Any runs, compared.
-std::string comparison_report(const std::vector<RunFiles>& runs);
+std::string side_by_side_report(const std::vector<RunFiles>& runs);
 
 // Makes the report of the run in a folder, with or without repeats.
 void write_report(const std::filesystem::path& folder, const std::filesystem::path& file);

@@ -28,8 +28,12 @@ Json json_of(const Summary& s) {
     first[r.threshold] = number(r.step);
     evaluations[r.threshold] = number(r.gradient_evaluations);
   }
-  Json j{{"experiment", s.experiment}, {"method", s.method}, {"seed", s.seed},
-         {"steps", s.steps},           {"status", s.status}, {"theta", s.theta}};
+  Json j{{"experiment", s.experiment},
+         {"method", s.method.empty() ? Json(nullptr) : Json(s.method)},
+         {"seed", s.seed},
+         {"steps", s.steps},
+         {"status", s.status},
+         {"theta", s.theta.empty() ? Json(nullptr) : Json(s.theta)}};
   for (const auto& [key, figure] : figures_by_key)
     if (figure != &Figures::data_log_likelihood || std::isfinite(s.figures.*figure)) j[key] = number(s.figures.*figure);
   j["first_step_at"] = std::move(first);
@@ -41,6 +45,7 @@ Json json_of(const Summary& s) {
   j["version"] = IMPLICIT_DIFFUSION_VERSION;
   j["format"] = 1;
   if (s.permutation) j["permutation"] = *s.permutation;
+  if (!s.more.empty()) j.update(Json::parse(s.more));
   return j;
 }
 

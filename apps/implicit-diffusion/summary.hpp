@@ -1,6 +1,8 @@
 // The figures of a run at its end, and summary.json, which holds them.
 #pragma once
 
+#include "common.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -40,7 +42,16 @@ struct Summary {
   std::uint64_t threads = 1;
   std::string isa;                                      // the level of the kernels
   std::optional<std::vector<std::size_t>> permutation;  // learnt components of a mixture to those of the target
+  std::string more;                                     // keys of the experiment's own, as a JSON object
 };
+
+// The beginning of one.
+inline Summary summary_of(const Common& c) {
+  Summary s;
+  s.experiment = c.experiment;
+  s.seed = c.seed;
+  return s;
+}
 
 // The summary over repeats: means of the figures, sums of the work, the first status that is not `completed` (or
 // `diverged`, if there is one). What belongs to a single run is empty.

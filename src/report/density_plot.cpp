@@ -219,4 +219,18 @@ std::string to_svg(const DensityPlot& plot) {
          draw_markers(plot, frame) + "</svg>\n";
 }
 
+std::string to_thumbnail(const DensityPlot& plot) {
+  require_valid(plot);
+  constexpr std::size_t few = 400;
+  constexpr double width = 200;
+  const Points samples(plot, plot.point_x, plot.point_y, few);
+  const double height = has_equal_scale(plot) ? width * (plot.y_max - plot.y_min) / (plot.x_max - plot.x_min) : width;
+  svg::Frame frame{{{plot.x_min, plot.x_max}, false, 0, width}, {{plot.y_min, plot.y_max}, false, height, 0}, {}};
+  frame.head = fmt::format(
+      "<svg class=\"figure thumbnail\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {} {}\" "
+      "xmlns=\"http://www.w3.org/2000/svg\"><path class=\"axis\" d=\"M0 0h{}v{}H0z\"/>\n",
+      escape(plot.title), coordinate(width), coordinate(height), coordinate(width), coordinate(height));
+  return frame.head + draw_contours(plot, frame) + draw_samples(samples, frame) + "</svg>\n";
+}
+
 }  // namespace implicit_diffusion::report

@@ -41,6 +41,16 @@ th:last-child,td:last-child{padding-right:0}
 thead th{font-weight:600;border-bottom:1px solid var(--axis)}
 tbody tr+tr td{border-top:1px solid var(--rule)}
 .number{text-align:right}
+.wrap td{white-space:normal;min-width:11rem}
+.pictures{border:0;width:100%}
+.pictures th,.pictures td{padding:.2rem;border:0!important;vertical-align:middle;min-width:6.5rem}
+.pictures th{white-space:normal;font-size:.8125rem}
+.pictures thead th{text-align:center}
+.pictures thead th:first-child,.pictures tbody th{text-align:left;position:sticky;left:0;background:var(--paper);min-width:5.5rem}
+.slides label{display:flex;gap:.75rem;align-items:center;max-width:42rem}
+.slides output{min-width:3.5rem;font-variant-numeric:tabular-nums;font-weight:600}
+.slides input{flex:1;accent-color:var(--series-0)}
+.thumbnail .dots{stroke-width:2.6}
 .code figcaption{margin:0 0 .5rem}
 .code{margin:1.5rem 0}
 pre{margin:0;padding:1rem 1.15rem;background:var(--raised);border-radius:4px;overflow:auto;max-height:30rem;font:.8125rem/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;tab-size:4}
@@ -58,8 +68,8 @@ footer{margin-top:3.25rem;padding-top:1.25rem;border-top:1px solid var(--rule);c
 .figure .cross{stroke:var(--axis);stroke-width:1}
 .figure .spot{fill:var(--c);stroke:var(--paper);stroke-width:1.2}
 @media screen and (max-width:62rem){.three{grid-template-columns:repeat(2,minmax(0,1fr))}}
-@media screen and (max-width:46rem){.sheet{padding:2.25rem .75rem 3rem}.figures,.three{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
-@media print{@page{margin:16mm}body{font-size:10pt}.sheet{padding:0;max-width:none}#theme,#readout{display:none}figure,table,.facts>div{break-inside:avoid}h2{break-after:avoid}pre{max-height:none;white-space:pre-wrap;border:1px solid var(--rule)}.figures{gap:1.5rem}section{margin-top:1.5rem;padding-top:1rem}}
+@media screen and (max-width:46rem){.wrap thead{display:none}.wrap tr,.wrap td{display:block;padding-right:0}.wrap td:first-child{font-weight:600}.wrap tbody tr td+td{border-top:0;padding-top:0}.sheet{padding:2.25rem .75rem 3rem}.figures,.three{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
+@media print{.slides{display:none}@page{margin:16mm}body{font-size:10pt}.sheet{padding:0;max-width:none}#theme,#readout{display:none}figure,table,.facts>div{break-inside:avoid}h2{break-after:avoid}pre{max-height:none;white-space:pre-wrap;border:1px solid var(--rule)}.figures{gap:1.5rem}section{margin-top:1.5rem;padding-top:1rem}}
 )css";
 
 // Runs before anything is painted, so that a theme chosen earlier does not flash.
@@ -77,6 +87,25 @@ button.onclick=function(){
   root.dataset.theme=dark?"light":"dark";
   try{localStorage.setItem("theme",root.dataset.theme)}catch(e){}
 };
+
+// One column of a table of pictures at a time, large.
+document.querySelectorAll(".slides").forEach(function(slides){
+  var rows=slides.nextElementSibling.querySelectorAll("tbody tr"),heads=slides.nextElementSibling.querySelectorAll("thead th");
+  var input=slides.querySelector("input"),output=slides.querySelector("output"),stage=slides.querySelector(".stage");
+  function show(){
+    var k=+input.value;
+    output.textContent=heads[k+1].textContent;
+    stage.textContent="";
+    Array.prototype.forEach.call(rows,function(row){
+      var figure=document.createElement("figure"),caption=document.createElement("figcaption");
+      figure.appendChild(row.querySelectorAll("td")[k].firstElementChild.cloneNode(true));
+      caption.textContent=row.querySelector("th").textContent;
+      figure.appendChild(caption);
+      stage.appendChild(figure);
+    });
+  }
+  input.oninput=show;show();slides.hidden=false;
+});
 
 // The values of the curves under the pointer, read back from the paths through the axes.
 var box=document.createElement("div");
@@ -204,7 +233,8 @@ std::string table_html(const Table& table) {
   const auto cell = [](const std::vector<std::string>& row, std::size_t j) {
     return j < row.size() ? escape(row[j]) : std::string();
   };
-  std::string out = "<div class=\"scroll\" tabindex=\"0\"><table>\n";
+  std::string out =
+      fmt::format("<div class=\"scroll\" tabindex=\"0\"><table{}>\n", table.wrap ? " class=\"wrap\"" : "");
   if (!table.header.empty()) {
     out += "<thead><tr>";
     for (std::size_t j = 0; j < columns; ++j)
@@ -215,6 +245,23 @@ std::string table_html(const Table& table) {
   for (const auto& row : table.rows) {
     out += "<tr>";
     for (std::size_t j = 0; j < columns; ++j) out += fmt::format("<td{}>{}</td>", kind[j], cell(row, j));
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string picture_table_html(const PictureTable& t) {
+  std::string out = fmt::format(
+      "<div class=\"slides\" hidden=\"\"><label>{} <output>{}</output><input type=\"range\" min=\"0\" max=\"{}\" "
+      "value=\"{}\" step=\"1\"/></label><div class=\"figures three stage\"></div></div>\n",
+      escape(t.slider), t.columns.empty() ? "" : escape(t.columns.back()), t.columns.size() - 1, t.columns.size() - 1);
+  out += "<div class=\"scroll\" tabindex=\"0\"><table class=\"pictures\">\n<thead><tr><th scope=\"col\">" +
+         escape(t.slider) + "</th>";
+  for (const std::string& column : t.columns) out += fmt::format("<th scope=\"col\">{}</th>", escape(column));
+  out += "</tr></thead>\n<tbody>\n";
+  for (std::size_t r = 0; r < t.rows.size(); ++r) {
+    out += fmt::format("<tr><th scope=\"row\">{}</th>", escape(t.rows[r]));
+    for (const std::string& picture : t.pictures[r]) out += "<td>" + picture + "</td>";
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
@@ -233,6 +280,7 @@ std::string section_html(const Section& section) {
     }
     out += "</div>\n";
   }
+  for (const PictureTable& table : section.picture_tables) out += picture_table_html(table);
   for (const Table& table : section.tables) out += table_html(table);
   for (const auto& [caption, text] : section.code) {
     out += "<figure class=\"code\">";

@@ -40,7 +40,7 @@ offers_all_options() {
 offers 'list run report --help --version' ''
 offers 'run report' r
 offers '--version' --v
-offers 'langevin-reward' run lang
+offers 'langevin-comparison langevin-reward' run lang
 offers 'ebm-mixture ebm-wells' run ebm
 offers 'ebm-mixture ebm-wells' run --quiet ebm
 offers 'mine.toml' run mi

@@ -45,4 +45,7 @@ struct DensityPlot {
 // least, or none at all), and samples and data have as many x as y.
 std::string to_svg(const DensityPlot& plot);
 
+// The same for a picture that is one of many: no axes, no words, at most 400 samples.
+std::string to_thumbnail(const DensityPlot& plot);
+
 }  // namespace implicit_diffusion::report

@@ -4,7 +4,7 @@
 // It is light or dark as the reader's system is, prints in black on white, and reads on a telephone. A short script
 // adds what paper cannot have, the values under the pointer and a switch for the theme; without it nothing is missing.
 //
-// Every string is plain text and is escaped, except Figure::svg, which is what to_svg returned.
+// Every string is plain text and is escaped, except pictures, which are what to_svg and to_thumbnail returned.
 #pragma once
 
 #include <string>
@@ -29,6 +29,16 @@ struct Fact {
 struct Table {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
+  bool wrap = false;  // cells are sentences, which go over several lines
+};
+
+// Pictures in rows and columns, all in one table; where there is a script, a slider above it shows one column at a time,
+// large.
+struct PictureTable {
+  std::string slider;                              // what the columns are, such as "step"
+  std::vector<std::string> columns;                // their names
+  std::vector<std::string> rows;                   // names of the rows
+  std::vector<std::vector<std::string>> pictures;  // SVG, row by row
 };
 
 struct Section {
@@ -36,6 +46,7 @@ struct Section {
   std::string text = {};             // an empty line begins a new paragraph
   std::vector<Figure> figures = {};  // two in a row where there is room
   bool three_in_a_row = false;       //
+  std::vector<PictureTable> picture_tables = {};
   std::vector<Table> tables = {};
   std::vector<std::pair<std::string, std::string>> code = {};  // caption, preformatted text
 };

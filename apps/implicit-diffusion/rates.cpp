@@ -1,0 +1,240 @@
+#include "rates.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/langevin/rates.hpp"
+#include "implicit_diffusion/report/chart.hpp"
+#include "interrupt.hpp"
+#include "report_parts.hpp"
+#include "run_directory.hpp"
+#include "section.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cmath>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+using Json = nlohmann::ordered_json;
+
+constexpr double flow_exponent = 0.5;  // eps_t = min(1, t^-1/2)
+
+// What the theorem promises: the exponent of K, or of T.
+double promised(const std::string& kind, double exponent) {
+  return kind == "flow" ? -flow_exponent : std::max({2 * exponent - 1, -exponent});
+}
+
+struct Curve {
+  std::string kind;  // discrete, flow
+  double exponent;   // of the schedule
+  std::vector<RateRow> rows;
+};
+
+// An exponent as a fraction where it is one that people know.
+std::string as_fraction(double v) {
+  for (const int denominator : {1, 2, 3, 4, 5, 6}) {
+    const double numerator = v * denominator;
+    if (std::abs(numerator - std::round(numerator)) > 1e-9) continue;
+    const std::string text = fmt::format("{:.0f}", std::round(numerator) + 0.0);
+    return minus(denominator == 1 ? text : fmt::format("{}/{}", text, denominator));
+  }
+  return rounded(v);
+}
+
+std::string label(const Curve& c) {
+  return c.kind == "flow" ? "the flow" : fmt::format("a = b = {}", as_fraction(c.exponent));
+}
+
+std::string to_json(const std::vector<Curve>& curves) {
+  Json results = Json::array(), slopes = Json::array();
+  for (const Curve& c : curves) {
+    for (const RateRow& row : c.rows)
+      results.push_back({{"kind", c.kind},
+                         {"exponent", c.exponent},
+                         {"steps", row.horizon},
+                         {"worst_average", row.worst_average},
+                         {"worst_target", row.worst_target}});
+    slopes.push_back({{"kind", c.kind},
+                      {"exponent", c.exponent},
+                      {"slope", fitted_slope(c.rows)},
+                      {"bound", promised(c.kind, c.exponent)}});
+  }
+  return Json{{"results", std::move(results)}, {"slopes", std::move(slopes)}}.dump();
+}
+
+std::vector<Curve> read_curves(const std::filesystem::path& file) {
+  const std::string where = io::display(file);
+  const Json j = Json::parse(io::read_file(file), nullptr, false);
+  if (!j.is_object() || !j.contains("results") || !j["results"].is_array())
+    throw Error(ErrorKind::data, where, "results: missing, or not an array");
+  std::vector<Curve> curves;
+  for (const Json& row : j["results"]) {
+    const auto number = [&](const char* key) {
+      if (!row.is_object() || !row.contains(key) || !row[key].is_number())
+        throw Error(ErrorKind::data, where, fmt::format("results: a row has no number {}", key));
+      return row[key].get<double>();
+    };
+    const std::string kind = row.is_object() && row.contains("kind") && row["kind"] == "flow" ? "flow" : "discrete";
+    const double exponent = number("exponent");
+    if (curves.empty() || curves.back().kind != kind || curves.back().exponent != exponent)
+      curves.push_back({kind, exponent, {}});
+    curves.back().rows.push_back({number("steps"), number("worst_average"), number("worst_target")});
+  }
+  return curves;
+}
+
+// The curves of one kind with the promised powers beside them, through their first points.
+report::Figure draw(const std::vector<Curve>& curves, const std::string& kind, const std::string& title,
+                    const std::string& x_label) {
+  report::LineChart chart{.title = title,
+                          .x_label = x_label,
+                          .y_label = "worst average of |∇ℓ|² / (ℓ(θ₀) − inf ℓ)",
+                          .series = {},
+                          .log_x = true,
+                          .log_y = true};
+  std::string caption;
+  for (const Curve& c : curves) {
+    if (c.kind != kind) continue;
+    report::Series measured{label(c), {}, {}};
+    const double power = promised(kind, c.exponent);
+    report::Series bound{fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power)), {}, {}};
+    for (const RateRow& row : c.rows) {
+      measured.x.push_back(row.horizon);
+      measured.y.push_back(row.worst_average);
+      bound.x.push_back(row.horizon);
+      bound.y.push_back(c.rows.front().worst_average * std::pow(row.horizon / c.rows.front().horizon, power));
+    }
+    chart.series.push_back(std::move(measured));
+    chart.series.push_back(std::move(bound));
+    caption += fmt::format("{}{}: slope {}, the theorem’s exponent is {}.", caption.empty() ? "" : " ", label(c),
+                           rounded(fitted_slope(c.rows)), as_fraction(power));
+  }
+  return {report::to_svg(chart), caption};
+}
+
+}  // namespace
+
+RatesConfiguration read_rates(const Document& d) {
+  using Sign = Section::Sign;
+  RatesConfiguration c;
+  Section top(d);
+  top.text("kind", "rates");
+  read_common(top, d, c);
+  c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));  // nothing is random here; it names the folder
+  Section discrete = top.section("discrete"), flow = top.section("flow");
+  const auto ascending = [](const Section& s, const char* key, const auto& v) {
+    if (v.size() < 2) s.fail(key, "two numbers at least are needed for a slope");
+    for (std::size_t i = 0; i < v.size(); ++i)
+      if (!(v[i] > (i ? v[i - 1] : 0))) s.fail(key, "the numbers must be positive and ascend");
+  };
+  c.exponents = discrete.numbers("exponents", {1.0 / 3, 0.5});
+  for (const double a : c.exponents)
+    if (a < 0 || a > 1) discrete.fail("exponents", fmt::format("{} must be between 0 and 1", a));
+  c.scale = discrete.number("scale", c.scale, Sign::positive);
+  if (c.scale >= 1) discrete.fail("scale", fmt::format("{} must be below 1, or the chain is not stable", c.scale));
+  constexpr std::int64_t most_steps = 100'000'000;
+  c.steps = discrete.integers("steps", {100, 1000, 10'000, 100'000}, 1, most_steps);
+  ascending(discrete, "steps", c.steps);
+  c.targets = discrete.numbers("targets", {1, 1.5, 2.2, 3.3, 5, 7, 10, 15, 22, 33, 50});
+  if (c.targets.empty()) discrete.fail("targets", "empty: one at least is needed");
+  for (const double t : c.targets)
+    if (!(t > 0)) discrete.fail("targets", fmt::format("{} must be positive", t));
+  c.times = flow.numbers("times", {10, 30, 100, 300, 1000, 3000, 10'000});
+  ascending(flow, "times", c.times);
+  constexpr double longest = 1e6;
+  if (c.times.back() > longest) flow.fail("times", fmt::format("{} is more than {}", c.times.back(), longest));
+  c.largest_target = flow.number("largest_target", c.largest_target, Sign::positive);
+  c.target_ratio = flow.number("target_ratio", c.target_ratio, Sign::positive);
+  if (c.target_ratio < 1.001) flow.fail("target_ratio", fmt::format("{} must be at least 1.001", c.target_ratio));
+  c.steps_per_time = flow.integer("steps_per_time", c.steps_per_time, 1, 10'000);
+  finish(c, d, {&top, &discrete, &flow});
+  return c;
+}
+
+int run_rates(const RatesConfiguration& c, const RunOptions& o) {
+  const Interrupt interrupt;
+  const OpenFolder folder = open_folder(o, c);
+  if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins anew\n", c.experiment));
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Curve> curves;
+  const auto say = [&](const Curve& curve) {
+    if (!o.quiet) print_error(fmt::format("{}: {} done\n", c.experiment, label(curve)));
+    return !interrupt.token().stop_requested();
+  };
+  bool all = true;
+  for (const double a : c.exponents) {
+    curves.push_back({"discrete", a, discrete_rates(a, c.scale, c.targets, c.steps)});
+    if (!(all = say(curves.back()))) break;
+  }
+  if (all) {
+    curves.push_back(
+        {"flow", flow_exponent,
+         flow_rates(rate_targets(c.largest_target, c.target_ratio), c.times, static_cast<int>(c.steps_per_time))});
+    say(curves.back());  // a signal now has interrupted nothing
+  }
+
+  Summary s = summary_of(c);
+  s.steps = c.steps.back();
+  s.status = all ? "completed" : "interrupted";
+  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.isa = to_string(active_level());
+  s.more = to_json(curves);
+  io::write_file(folder.path / "summary.json", to_json(s));
+
+  std::string text = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
+  text += fmt::format("  {:<12}{:>14}{:>16}{:>12}{:>18}\n", "", "horizon", "worst average", "slope", "the theorem's");
+  for (const Curve& curve : curves) {
+    for (const RateRow& row : curve.rows) {
+      const bool last = &row == &curve.rows.back();
+      text += fmt::format("  {:<12}{:>14.0f}{:>16.4f}{:>12}{:>18}\n", &row == &curve.rows.front() ? label(curve) : "",
+                          row.horizon, row.worst_average, last ? fmt::format("{:.3f}", fitted_slope(curve.rows)) : "",
+                          last ? fmt::format("{:.3f}", promised(curve.kind, curve.exponent)) : "");
+    }
+  }
+  return close_run(folder.path, text, o, all ? 0 : 128 + interrupt.signal(),
+                   [&] { return rates_report(c, folder.path); });
+}
+
+std::string rates_report(const RatesConfiguration& c, const std::filesystem::path& folder) {
+  const std::vector<Curve> curves = read_curves(folder / "summary.json");
+  report::Page page{.title = c.title,
+                    .subtitle = fmt::format("{}: {} targets, up to {} steps and time {:.0f}", c.experiment,
+                                            c.targets.size(), c.steps.back(), c.times.back()),
+                    .facts = {},
+                    .sections = {},
+                    .footer = footer};
+  report::Table table{{"", "horizon", "worst average", "at c ="}, {}};
+  for (const Curve& curve : curves) {
+    page.facts.push_back({label(curve), rounded(fitted_slope(curve.rows)),
+                          fmt::format("slope; the theorem: {}", as_fraction(promised(curve.kind, curve.exponent)))});
+    for (const RateRow& row : curve.rows)
+      table.rows.push_back({label(curve), fmt::format("{:.0f}", row.horizon), fmt::format("{:.5f}", row.worst_average),
+                            fmt::format("{:.4g}", row.worst_target)});
+  }
+  report::Section section{
+      .heading = "Worst-case averages of the squared gradient",
+      .text =
+          "The model is V(x, θ) = (x − θ)²/2 with the reward −|x − c|, followed without noise: from a Gaussian the "
+          "population stays one, and the loop is a recursion of its mean, its variance and θ. The theorems bound "
+          "the average of |∇ℓ|² over the steps by a constant times a power of their number, over all problems at "
+          "once; on a single problem the average falls faster as soon as θ has arrived. What tests the power is "
+          "the worst case over the targets c, divided by ℓ(θ₀) − inf ℓ, which the bound is proportional to.\n\n"
+          "The bound for steps γₖ = c₁ k^(−a), εₖ = k^(−b) is K^max(a+b−1, −a, −b), up to logarithms: −1/3 at best, "
+          "for a = b = 1/3, and nothing at all for a = b = 1/2, the pair that the paper’s statement names. For the "
+          "flow with εₜ = min(1, 1/√t) it is T^(−1/2).",
+      .figures = {}};
+  section.figures.push_back(draw(curves, "discrete", "In steps", "steps K"));
+  if (std::any_of(curves.begin(), curves.end(), [](const Curve& k) { return k.kind == "flow"; }))
+    section.figures.push_back(draw(curves, "flow", "In continuous time", "time T"));
+  section.tables = {table};
+  page.sections.push_back(std::move(section));
+  page.sections.push_back(repeat_section(c.resolved, folder, ""));
+  return report::to_html(page);
+}
+
+}  // namespace program

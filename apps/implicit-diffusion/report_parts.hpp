@@ -1,0 +1,26 @@
+// Words and sections that the reports of all kinds of experiments share.
+#pragma once
+
+#include "implicit_diffusion/report/page.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace program {
+
+// With the true minus, as the axes have it.
+std::string minus(const std::string& number);
+// A number to four significant digits or so, for running text.
+std::string rounded(double v);
+// Numbers of one column of a table, with the same decimals: four significant digits for the largest. Empty where one is
+// not finite.
+std::vector<std::string> column_text(const std::vector<double>& values);
+
+// The command that repeats the run in the folder, and its configuration.
+implicit_diffusion::report::Section repeat_section(const std::string& resolved, const std::filesystem::path& folder,
+                                                   const std::string& options);
+
+extern const std::string footer;
+
+}  // namespace program
