@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "experiment.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/timing.hpp"
 #include "implicit_diffusion/langevin.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "metrics.hpp"
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -111,6 +113,26 @@ void verify(std::string& text) {
     throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
 }
 
+// Gradients of a stationary law by the linear system, verified against the covariance that each is equal to.
+std::string finite_gradients() {
+  constexpr std::array<std::size_t, 3> small{100, 300, 1000};
+  constexpr std::array<std::size_t, 1> large{4000};
+  constexpr std::array<std::size_t, 4> banded{1000, 10'000, 100'000, 1'000'000};
+  std::vector<GradientTiming> rows = time_dense_gradients(small);
+  for (const auto& more : {time_dense_gradients(large, {.repeats = 0}), time_banded_gradients(banded)})
+    rows.insert(rows.end(), more.begin(), more.end());
+  std::string text = "\na gradient through the stationary law of a chain, by the linear system\n";
+  text += fmt::format("  {:>12}{:>10}{:>12}{:>18}\n", "", "states", "ms", "relative error");
+  for (const GradientTiming& r : rows) {
+    if (!(r.gradient_error < 1e-8))
+      throw Error(ErrorKind::data, "bench",
+                  fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
+    text += fmt::format("  {:>12}{:>10}{:>12.3g}{:>18.1e}\n", r.dense ? "dense" : "banded", r.states, r.seconds * 1e3,
+                        r.gradient_error);
+  }
+  return text;
+}
+
 }  // namespace
 
 int bench(const BenchOptions& o) {
@@ -201,6 +223,7 @@ int bench(const BenchOptions& o) {
   });
   text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n",
                       seconds * 1e3);
+  text += finite_gradients();
   print(text);
   return 0;
 }
