@@ -1,0 +1,137 @@
+// Kernels of reverse chains: one step of a block of samples, forward and back, written once for every number type.
+//
+// A score model is any type with
+//
+//     dimension(), parameters()
+//     prepare(theta)
+//     level(tau) -> Level                     all that it needs at one noise level
+//
+// and a Level any type with
+//
+//     score(y, s)                             s = s_theta(y, tau)                                        y, s: dimension numbers
+//     pull_back(y, s, c, back, sums)          back = s_y' c,  sums += numbers that make up s_theta' c    s is the score at y;
+//                                                                                                        sums null: back alone
+//     sums()                                  how many numbers these are
+//     add_gradient(sums, gradient)            gradient += s_theta' c, from sums over all samples         in double
+//
+// score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
+// sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
+// compares them with finite differences.
+//
+// With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
+//
+//     forward     y <- growth y + pull s + noise xi                   U <- U + penalty |D|^2
+//     back        c = pull a + 2 beta penalty D                       gradient of  a'y(next) + beta U(next)
+//                 g <- g + s_theta' c
+//                 a <- growth a + s_y' c - 2 beta penalty s_0,y' D
+#pragma once
+
+#include "implicit_diffusion/denoising/time_grid.hpp"
+#include "implicit_diffusion/langevin/kernel.hpp"
+
+#include <cstddef>
+
+namespace implicit_diffusion {
+
+inline constexpr std::size_t largest_denoising_dimension = 64;
+
+// What a step of one block is asked for. `base` is the frozen model's level, or null.
+template <class Real>
+struct ForwardStep {
+  StepCoefficients c;
+  Block<const Real> from;
+  Block<Real> to;
+  const Real* noise;  // as Noise::normals lays it out; null where the step has none
+  Real* penalty;      // U of each sample is added to; null where it is not wanted
+};
+template <class Real>
+struct BackwardStep {
+  StepCoefficients c;
+  double beta;
+  Block<const Real> at;
+  Real* adjoint;  // a, by coordinate: [j block_size + i]
+  double* sums;   // of the level are added to
+};
+
+namespace kernel {
+inline namespace IMPLICIT_DIFFUSION_LEVEL {
+
+template <Number N, class Level>
+[[gnu::flatten]] void forward(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
+  using Real = Scalar<N>;
+  const std::size_t d = step.from.dimension;
+  const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
+      scale(static_cast<Real>(step.c.noise)), weight(static_cast<Real>(step.c.penalty));
+  for_each_group<N>(step.from.size, [&](std::size_t i, auto last) {
+    N y[largest_denoising_dimension], s[largest_denoising_dimension], other[largest_denoising_dimension];
+    const std::size_t group = i / lanes_per_group, lane = i % lanes_per_group;
+    load_point<N, last>(step.from, i, d, y);
+    level.score(y, s);
+    if (step.penalty) {
+      base->score(y, other);
+      N square(Real(0));
+      for (std::size_t j = 0; j < d; ++j) square = fma(s[j] - other[j], s[j] - other[j], square);
+      store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, step.from.size - i);
+    }
+    for (std::size_t j = 0; j < d; ++j) {
+      N next = fma(pull, s[j], growth * y[j]);
+      if (step.noise) next = fma(scale, load<N>(step.noise + (group * d + j) * lanes_per_group + lane), next);
+      store_some<last>(next, step.to.data + j * step.to.stride + i, step.from.size - i);
+    }
+  });
+}
+
+template <Number N, class Level>
+[[gnu::flatten]] void backward(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
+  using Real = Scalar<N>;
+  const std::size_t d = step.at.dimension, count = level.sums();
+  const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
+      pressure(static_cast<Real>(2 * step.beta * step.c.penalty));
+  auto* sums = static_cast<N*>(kernel_scratch(count * sizeof(N) + count * lanes_per_group * sizeof(Real)));
+  auto* memory = reinterpret_cast<Real*>(sums + count);
+  // 16 lanes at once, or one lane after the other: the sums are the same.
+  for (std::size_t lane = 0; lane < lanes_per_group; lane += width<N>) {
+    for (std::size_t j = 0; j < count; ++j) sums[j] = N(Real(0));
+    for (std::size_t i = lane; i < step.at.size; i += lanes_per_group) {
+      const auto one = [&](auto last) {
+        N y[largest_denoising_dimension], s[largest_denoising_dimension], c[largest_denoising_dimension],
+            back[largest_denoising_dimension];
+        load_point<N, last>(step.at, i, d, y);
+        level.score(y, s);
+        N a[largest_denoising_dimension];
+        for (std::size_t j = 0; j < d; ++j) {
+          a[j] = load<N>(step.adjoint + j * block_size + i);
+          c[j] = pull * a[j];
+        }
+        if (base) {
+          N other[largest_denoising_dimension], gap[largest_denoising_dimension];
+          base->score(y, other);
+          for (std::size_t j = 0; j < d; ++j) {
+            gap[j] = pressure * (s[j] - other[j]);
+            c[j] = c[j] + gap[j];
+          }
+          base->pull_back(y, other, gap, back, static_cast<N*>(nullptr));
+          for (std::size_t j = 0; j < d; ++j) a[j] = fma(growth, a[j], -back[j]);
+        } else {
+          for (std::size_t j = 0; j < d; ++j) a[j] = growth * a[j];
+        }
+        if constexpr (last)  // samples that are not there count for nothing
+          for (std::size_t j = 0; j < d; ++j)
+            c[j] = select(first_lanes(step.at.size - i, static_cast<N*>(nullptr)), c[j], N(Real(0)));
+        level.pull_back(y, s, c, back, sums);
+        for (std::size_t j = 0; j < d; ++j)
+          store_some<last>(a[j] + back[j], step.adjoint + j * block_size + i, step.at.size - i);
+      };
+      if (i + width<N> <= step.at.size)
+        one(std::false_type{});
+      else if constexpr (width < N >> 1)
+        one(std::true_type{});
+    }
+    LaneSums<N> all(memory, lane);
+    for (std::size_t j = 0; j < count; ++j) all.put(j, sums[j], step.sums[j]);
+  }
+}
+
+}  // namespace IMPLICIT_DIFFUSION_LEVEL
+}  // namespace kernel
+}  // namespace implicit_diffusion

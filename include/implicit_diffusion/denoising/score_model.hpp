@@ -1,0 +1,171 @@
+// Score models: s_theta(y, tau), an approximation of grad log p_tau(y), and its vector-Jacobian products.
+//
+// What a model of one's own needs is at the top of denoising/kernel.hpp. ScoreModel<Real> holds any of them, at the noise levels of a grid,
+// and works on blocks of samples. A network that predicts the noise eps or the velocity v has the score
+//
+//     s = -eps / s_tau,          eps = s_tau y + a_tau v,          a_tau = e^-tau, s_tau^2 = 1 - e^-2tau.
+#pragma once
+
+#include "implicit_diffusion/denoising/kernel.hpp"
+#include "implicit_diffusion/denoising/time_grid.hpp"
+#include "implicit_diffusion/error.hpp"
+
+#include <concepts>
+#include <memory>
+#include <span>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion {
+
+template <class M>
+concept PointScoreModel = std::copy_constructible<M> &&
+    requires(M& m, const M& made, std::span<const double> theta, const double* sums, double* gradient) {
+  { made.dimension() } -> std::convertible_to<std::size_t>;
+  { made.parameters() } -> std::convertible_to<std::size_t>;
+  m.prepare(theta);
+  { made.level(1.0).sums() } -> std::convertible_to<std::size_t>;
+  made.level(1.0).add_gradient(sums, gradient);
+};
+
+// The kernels of one level of a model, for samples of Real; built-in models have theirs compiled for each level of instructions.
+template <class Real, class Level>
+struct ScoreKernels {
+  void (*forward)(const Level&, const Level*, const ForwardStep<Real>&);
+  void (*backward)(const Level&, const Level*, const BackwardStep<Real>&);
+};
+namespace kernel {
+inline namespace IMPLICIT_DIFFUSION_LEVEL {
+template <class N, class Level>
+constexpr ScoreKernels<Scalar<N>, Level> make_score_kernels() {
+  return {&forward<N, Level>, &backward<N, Level>};
+}
+}  // namespace IMPLICIT_DIFFUSION_LEVEL
+}  // namespace kernel
+template <class Real, class Level>
+const ScoreKernels<Real, Level>& score_kernels(const Level&) {
+  using N = std::conditional_t<std::is_same_v<Real, float>, Lanes, Real>;
+  static constexpr ScoreKernels<Real, Level> kernels = kernel::make_score_kernels<N, Level>();
+  return kernels;
+}
+
+template <class Real>
+class ScoreModel {
+ public:
+  template <PointScoreModel M>
+  ScoreModel(M model)
+      : model_(std::make_unique<Pointwise<M>>(std::move(model))) {  // implicit: such a type is a ScoreModel
+    if (dimension() == 0 || dimension() > largest_denoising_dimension)
+      throw Error(ErrorKind::usage, "score model", "its dimension must be between 1 and 64");
+  }
+  ScoreModel(const ScoreModel& other) : model_(other.model_->clone()) {}
+  ScoreModel(ScoreModel&&) noexcept = default;
+  ScoreModel& operator=(ScoreModel other) noexcept {
+    model_ = std::move(other.model_);
+    return *this;
+  }
+  ~ScoreModel() = default;
+
+  std::size_t dimension() const { return model_->dimension(); }
+  std::size_t parameters() const { return model_->parameters(); }
+
+  // The model at theta, at the noise levels tau_0, ..., tau_{T-1} of the grid. It is never asked for its score at tau = 0.
+  void prepare(std::span<const double> theta, const TimeGrid& grid) { model_->prepare(theta, grid); }
+
+  // A step of one block at noise level m. `base`, or null, is a prepared model of the same type.
+  void forward(std::size_t m, const ScoreModel* base, const ForwardStep<Real>& step) const {
+    model_->forward(m, base ? base->model_.get() : nullptr, step);
+  }
+  // Its adjoint; the sums of level m, sums(m) numbers, become a gradient by add_gradient.
+  void backward(std::size_t m, const ScoreModel* base, const BackwardStep<Real>& step) const {
+    model_->backward(m, base ? base->model_.get() : nullptr, step);
+  }
+  std::size_t sums(std::size_t m) const { return model_->sums(m); }
+  void add_gradient(std::size_t m, const double* sums, double* gradient) const {
+    model_->add_gradient(m, sums, gradient);
+  }
+
+  bool same_type(const ScoreModel& other) const { return typeid(*model_) == typeid(*other.model_); }
+
+ private:
+  struct Model {
+    virtual ~Model() = default;
+    virtual std::unique_ptr<Model> clone() const = 0;
+    virtual std::size_t dimension() const = 0;
+    virtual std::size_t parameters() const = 0;
+    virtual void prepare(std::span<const double> theta, const TimeGrid& grid) = 0;
+    virtual void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const = 0;
+    virtual void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const = 0;
+    virtual std::size_t sums(std::size_t m) const = 0;
+    virtual void add_gradient(std::size_t m, const double* sums, double* gradient) const = 0;
+  };
+
+  template <class M>
+  struct Pointwise final : Model {
+    using Level = decltype(std::declval<const M&>().level(1.0));
+
+    explicit Pointwise(M given) : model(std::move(given)) {}
+
+    std::unique_ptr<Model> clone() const override { return std::make_unique<Pointwise>(*this); }
+    std::size_t dimension() const override { return model.dimension(); }
+    std::size_t parameters() const override { return model.parameters(); }
+    void prepare(std::span<const double> theta, const TimeGrid& grid) override {
+      model.prepare(theta);
+      levels.clear();
+      for (std::size_t m = 0; m < grid.steps(); ++m) levels.push_back(model.level(grid.tau[m]));
+    }
+    const Level* level_of(const Model* base, std::size_t m) const {
+      return base ? &static_cast<const Pointwise*>(base)->levels[m] : nullptr;
+    }
+    void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const override {
+      score_kernels<Real>(levels[m]).forward(levels[m], level_of(base, m), step);
+    }
+    void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const override {
+      score_kernels<Real>(levels[m]).backward(levels[m], level_of(base, m), step);
+    }
+    std::size_t sums(std::size_t m) const override { return levels[m].sums(); }
+    void add_gradient(std::size_t m, const double* sums, double* gradient) const override {
+      levels[m].add_gradient(sums, gradient);
+    }
+
+    M model;
+    std::vector<Level> levels;
+  };
+
+  std::unique_ptr<Model> model_;
+};
+
+// The model of the paper's section 4.3 in one dimension: s_theta(y, tau) = -(y - theta e^-tau), the score of N(theta, 1) along the way.
+class GaussianScore {
+ public:
+  std::size_t dimension() const { return 1; }
+  std::size_t parameters() const { return 1; }
+  void prepare(std::span<const double> theta) { theta_ = theta[0]; }
+
+  class Level {
+   public:
+    Level(double mean, double slope) : mean_(mean), slope_(slope) {}
+
+    template <class N>
+    void score(const N* y, N* s) const {
+      s[0] = N(static_cast<Scalar<N>>(mean_)) - y[0];
+    }
+    template <class N>
+    void pull_back(const N*, const N*, const N* c, N* back, N* sums) const {
+      back[0] = -c[0];
+      if (sums) sums[0] = sums[0] + c[0];
+    }
+    std::size_t sums() const { return 1; }
+    void add_gradient(const double* sums, double* gradient) const { gradient[0] += slope_ * sums[0]; }
+
+   private:
+    double mean_, slope_;  // theta e^-tau, e^-tau
+  };
+  Level level(double tau) const;
+
+ private:
+  double theta_ = 0;
+};
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,79 @@
+// The double queue (Algorithm 5), for chains without noise: a second queue takes finished samples back, a step of their adjoint at a time, so
+// that an outer step is one model evaluation deep in both directions.
+//
+// From the old queues and theta_k, with T slots each way:
+//
+//     Y'[0] = fresh,     Y'[m + 1] = Sigma_m(Y[m], theta_k)
+//     B'[0] = begun from Y[T],     B'[s + 1] = one step back of B[s] at theta_k
+//     theta_{k+1} = theta_k - eta G(B[T]),  once B[T] is there
+//
+// What is on its way back carries its place, its adjoint and its gradient so far. The gradient that moves theta_k comes from the samples that were
+// finished at step k - T - 1.
+#pragma once
+
+#include "implicit_diffusion/loop/queue.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// begin(finished) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain, and gradient(back) is what it
+// came to.
+template <class A, class Population, class Back>
+concept BackwardOf = requires(A& a, const Population& p, Back& b, std::size_t s, std::span<const double> theta) {
+  { a.begin(p) } -> std::convertible_to<Back>;
+  a.step(b, s, theta);
+  { a.gradient(b) } -> std::convertible_to<std::span<const double>>;
+};
+
+template <class Population, class Back, Optimizer Opt>
+struct DoubleQueueState {
+  std::int64_t step = 0;
+  std::vector<double> theta;
+  std::vector<Population> slots;          // Y[0], ..., Y[T]
+  std::vector<std::optional<Back>> back;  // B[0], ..., B[T]
+  Opt optimizer;
+};
+
+template <class Population, class Back, Optimizer Opt, SamplerOf<Population> Sigma, class Adjoint,
+          StartOf<Population> Start, class Observer = const decltype(ignore)&>
+requires BackwardOf<Adjoint, Population, Back> Outcome double_queue_loop(Sigma& sigma, Adjoint& adjoint, Start& start,
+                                                                         DoubleQueueState<Population, Back, Opt>& s,
+                                                                         std::int64_t steps,
+                                                                         Observer&& observe = ignore,
+                                                                         std::stop_token stop = {}) {
+  const std::size_t last = s.slots.size() - 1;
+  s.back.resize(last + 1);
+  std::vector<double> next;
+  observe(std::as_const(s));
+  while (s.step < steps) {
+    if (stop.stop_requested()) return {Status::interrupted};
+
+    std::optional<Back> finished = std::move(s.back[last]);
+    for (std::size_t m = last; m > 0; --m) {
+      s.back[m] = std::move(s.back[m - 1]);
+      if (s.back[m]) adjoint.step(*s.back[m], m - 1, s.theta);
+    }
+    s.back[0] = adjoint.begin(s.slots[last]);
+
+    for (std::size_t m = 0; m < last; ++m) {
+      const auto index = static_cast<std::int64_t>(m);
+      sigma.advance(s.slots[m], s.theta, {.round = s.step - index, .index = index});
+      if (const auto d = detail::find_divergence(sigma, s.slots[m], s.step + 1)) return {Status::diverged, d};
+    }
+    std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
+    start.draw(s.slots.front(), s.step + 1);
+
+    if (finished) {
+      const std::span<const double> gradient = adjoint.gradient(*finished);
+      if (const auto d = detail::update(s.optimizer, adjoint, s.theta, next, gradient, s.step))
+        return {Status::diverged, d};
+    }
+    ++s.step;
+    observe(std::as_const(s));
+  }
+  return {};
+}
+
+}  // namespace implicit_diffusion

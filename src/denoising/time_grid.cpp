@@ -1,0 +1,69 @@
+#include "implicit_diffusion/denoising/time_grid.hpp"
+
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+
+namespace implicit_diffusion {
+
+TimeGrid uniform_grid(double horizon, std::size_t steps) {
+  if (!(horizon > 0) || !std::isfinite(horizon))
+    throw Error(ErrorKind::usage, "horizon", fmt::format("{} must be positive", horizon));
+  if (steps == 0) throw Error(ErrorKind::usage, "steps_per_sample", "0 must be positive");
+  TimeGrid grid;
+  const double h = horizon / static_cast<double>(steps);
+  for (std::size_t m = 0; m < steps; ++m) grid.tau.push_back(horizon - static_cast<double>(m) * h);
+  grid.tau.push_back(0);
+  return grid;
+}
+
+TimeGrid schedule_grid(const std::function<double(double)>& alpha, double begin, std::size_t steps) {
+  if (!(begin > 0) || !std::isfinite(begin))
+    throw Error(ErrorKind::usage, "schedule", fmt::format("its first time, {}, must be positive", begin));
+  if (steps == 0) throw Error(ErrorKind::usage, "steps_per_sample", "0 must be positive");
+  TimeGrid grid;
+  for (std::size_t m = 0; m < steps; ++m) {
+    const double t = begin * static_cast<double>(steps - m) / static_cast<double>(steps);
+    const double tau = -std::log(alpha(t));
+    if (!std::isfinite(tau) || !(tau > 0) || (m > 0 && !(tau < grid.tau.back())))
+      throw Error(ErrorKind::usage, "schedule", fmt::format("alpha({}) = {} does not fall from 1 to 0", t, alpha(t)));
+    grid.tau.push_back(tau);
+  }
+  grid.tau.push_back(0);
+  return grid;
+}
+
+double cosine_alpha(double t, double offset) {
+  const auto root = [offset](double at) { return std::cos((at + offset) / (1 + offset) * std::numbers::pi / 2); };
+  return root(t) / root(0);
+}
+
+TimeGrid cosine_grid(std::size_t steps, double begin, double offset) {
+  if (!(begin > 0 && begin < 1))
+    throw Error(ErrorKind::usage, "schedule", fmt::format("its first time, {}, must be between 0 and 1", begin));
+  return schedule_grid([offset](double t) { return cosine_alpha(t, offset); }, begin, steps);
+}
+
+StepCoefficients step_coefficients(Dynamics dynamics, double tau, double h) {
+  // 1 - e^-2t, without cancellation.
+  const auto noise_variance = [](double t) { return -std::expm1(-2 * t); };
+  const double e = std::exp(h), here = noise_variance(tau), next = noise_variance(std::max(tau - h, 0.0));
+  switch (dynamics) {
+    case Dynamics::euler_sde:
+      return {1 + h, 2 * h, std::sqrt(2 * h), h};
+    case Dynamics::euler_ode:
+      return {1 + h, h, 0, h};
+    case Dynamics::ddpm: {
+      const double pull = e * noise_variance(h), variance = noise_variance(h) * next / here;
+      return {e, pull, std::sqrt(variance), pull * pull / (2 * variance)};
+    }
+    case Dynamics::ddim:
+      return {e, e * here - std::sqrt(next * here), 0, h};
+  }
+  return {};
+}
+
+}  // namespace implicit_diffusion
