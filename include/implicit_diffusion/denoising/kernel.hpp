@@ -16,7 +16,8 @@
 //
 // score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
 // sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
-// compares them with finite differences.
+// compares them with finite differences. A Level that has work in common for the two may offer at<N>(y) instead, which returns an object with
+// score(s) and pull_back(s, c, back, sums).
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -56,6 +57,24 @@ struct BackwardStep {
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
+// A level at one point.
+template <class N, class Level>
+struct PlainPoint {
+  const Level& level;
+  const N* y;
+  [[gnu::always_inline]] void score(N* s) const { level.score(y, s); }
+  [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
+    level.pull_back(y, s, c, back, sums);
+  }
+};
+template <class N, class Level>
+[[gnu::always_inline]] inline auto point_of(const Level& level, const N* y) {
+  if constexpr (requires { level.template at<N>(y); })
+    return level.template at<N>(y);
+  else
+    return PlainPoint<N, Level>{level, y};
+}
+
 template <Number N, class Level>
 [[gnu::flatten]] void forward(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
@@ -66,9 +85,9 @@ template <Number N, class Level>
     N y[largest_denoising_dimension], s[largest_denoising_dimension], other[largest_denoising_dimension];
     const std::size_t group = i / lanes_per_group, lane = i % lanes_per_group;
     load_point<N, last>(step.from, i, d, y);
-    level.score(y, s);
+    point_of<N>(level, y).score(s);
     if (step.penalty) {
-      base->score(y, other);
+      point_of<N>(*base, y).score(other);
       N square(Real(0));
       for (std::size_t j = 0; j < d; ++j) square = fma(s[j] - other[j], s[j] - other[j], square);
       store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, step.from.size - i);
@@ -97,7 +116,8 @@ template <Number N, class Level>
         N y[largest_denoising_dimension], s[largest_denoising_dimension], c[largest_denoising_dimension],
             back[largest_denoising_dimension];
         load_point<N, last>(step.at, i, d, y);
-        level.score(y, s);
+        const auto here = point_of<N>(level, y);
+        here.score(s);
         N a[largest_denoising_dimension];
         for (std::size_t j = 0; j < d; ++j) {
           a[j] = load<N>(step.adjoint + j * block_size + i);
@@ -105,12 +125,13 @@ template <Number N, class Level>
         }
         if (base) {
           N other[largest_denoising_dimension], gap[largest_denoising_dimension];
-          base->score(y, other);
+          const auto there = point_of<N>(*base, y);
+          there.score(other);
           for (std::size_t j = 0; j < d; ++j) {
             gap[j] = pressure * (s[j] - other[j]);
             c[j] = c[j] + gap[j];
           }
-          base->pull_back(y, other, gap, back, static_cast<N*>(nullptr));
+          there.pull_back(other, gap, back, static_cast<N*>(nullptr));
           for (std::size_t j = 0; j < d; ++j) a[j] = fma(growth, a[j], -back[j]);
         } else {
           for (std::size_t j = 0; j < d; ++j) a[j] = growth * a[j];
@@ -118,7 +139,7 @@ template <Number N, class Level>
         if constexpr (last)  // samples that are not there count for nothing
           for (std::size_t j = 0; j < d; ++j)
             c[j] = select(first_lanes(step.at.size - i, static_cast<N*>(nullptr)), c[j], N(Real(0)));
-        level.pull_back(y, s, c, back, sums);
+        here.pull_back(s, c, back, sums);
         for (std::size_t j = 0; j < d; ++j)
           store_some<last>(a[j] + back[j], step.adjoint + j * block_size + i, step.at.size - i);
       };

@@ -1,0 +1,221 @@
+// The score of a Gaussian mixture on its way through the noise: data sum_i w_i N(m_i, S_i) has, at noise time tau, the law
+//
+//     sum_i w_i N(a m_i, C_i),     C_i = a^2 S_i + (1 - a^2) I,     a = e^-tau
+//
+// so that with P_i = C_i^-1, g_i = -P_i (y - a m_i) and responsibilities r_i
+//
+//     s = sum_i r_i g_i
+//     s_y' c = sum_i r_i (d_i g_i - P_i c),                         d_i = g_i . c - s . c
+//
+// and c . s has the derivatives
+//
+//     by the logit of w_i     r_i d_i
+//     by a m_i                r_i (P_i c - d_i g_i)
+//     by C_i                  r_i (d_i (g_i g_i' - P_i) / 2 - sym(P_i c g_i'))
+//
+// theta = (logits, means, spreads). A spread is
+//
+//     isotropic     log of the standard deviation                                 S_i = e^(2 rho_i) I
+//     diagonal      the same for each coordinate
+//     cholesky      the lower triangle of L_i, row by row, with the logarithm of its diagonal: S_i = L_i L_i'
+//
+// all positive definite at every theta.
+#pragma once
+
+#include "implicit_diffusion/denoising/kernel.hpp"
+#include "implicit_diffusion/langevin/law.hpp"
+#include "implicit_diffusion/langevin/precisions.hpp"
+#include "implicit_diffusion/simd/elementary.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace implicit_diffusion {
+
+enum class Spread { isotropic, diagonal, cholesky };
+
+template <Spread form>
+class MixtureScore {
+ public:
+  static constexpr std::size_t most_components = 64, largest_dimension = 16;
+
+  // Throws a usage Error beyond these.
+  MixtureScore(std::size_t components, std::size_t dimension);
+
+  std::size_t components() const { return n_; }
+  std::size_t dimension() const { return d_; }
+  std::size_t parameters() const { return n_ * (1 + d_ + spread_size()); }
+  std::size_t spread_size() const {
+    return form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * (d_ + 1) / 2;
+  }
+  // Where in theta mean and spread of component i begin.
+  std::size_t mean_at(std::size_t i) const { return n_ + i * d_; }
+  std::size_t spread_at(std::size_t i) const { return n_ * (1 + d_) + i * spread_size(); }
+
+  void prepare(std::span<const double> theta) { theta_.assign(theta.begin(), theta.end()); }
+
+  // The law of the data at a theta, and the theta of a law. The latter throws a usage Error where it is not of this form.
+  GaussianMixture law(std::span<const double> theta) const;
+  std::vector<double> parameters_of(const GaussianMixture& law) const;
+
+  class Level;
+  Level level(double tau) const;
+
+ private:
+  std::size_t n_, d_;
+  std::vector<double> theta_;
+};
+
+template <Spread form>
+class MixtureScore<form>::Level {
+ public:
+  // What score and products have in common: the responsibilities.
+  template <class N>
+  struct Point {
+    const Level& level;
+    const N* y;
+    N r[most_components];
+
+    [[gnu::always_inline]] void score(N* s) const {
+      const std::size_t d = level.d_;
+      for (std::size_t j = 0; j < d; ++j) s[j] = N(Scalar<N>(0));
+      for (std::size_t i = 0; i < level.n_; ++i) {
+        N g[largest_dimension];
+        level.pull(i, y, g);
+        for (std::size_t j = 0; j < d; ++j) s[j] = fma(r[i], g[j], s[j]);
+      }
+    }
+
+    [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
+      using Real = Scalar<N>;
+      const std::size_t d = level.d_, each = level.sums_each();
+      const N half(Real(0.5));
+      N projection(Real(0));
+      for (std::size_t j = 0; j < d; ++j) {
+        projection = fma(s[j], c[j], projection);
+        back[j] = N(Real(0));
+      }
+      for (std::size_t i = 0; i < level.n_; ++i) {
+        N g[largest_dimension], q[largest_dimension];  // q = P_i c
+        level.pull(i, y, g);
+        level.precision_times(i, c, q);
+        N along(Real(0));
+        for (std::size_t j = 0; j < d; ++j) along = fma(g[j], c[j], along);
+        const N delta = along - projection, weight = r[i] * delta;
+        for (std::size_t j = 0; j < d; ++j) {
+          const N move = fma(weight, g[j], -(r[i] * q[j]));
+          back[j] = back[j] + move;
+          if (sums) sums[i * each + 1 + j] = sums[i * each + 1 + j] - move;
+        }
+        if (!sums) continue;
+        N* own = sums + i * each;
+        own[0] = own[0] + weight;
+        const auto* p = level.precision_.template of<N>();
+        if constexpr (form == Spread::isotropic) {
+          N square(Real(0));
+          for (std::size_t j = 0; j < d; ++j) square = fma(g[j], g[j], square);
+          const N volume = N(p[i]) * N(static_cast<Real>(d));
+          own[1 + d] = own[1 + d] + fma(half * weight, square - volume, -(r[i] * N(p[i]) * along));
+        } else if constexpr (form == Spread::diagonal) {
+          for (std::size_t j = 0; j < d; ++j)
+            own[1 + d + j] =
+                own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[i * d + j])), -(r[i] * q[j] * g[j]));
+        } else {
+          for (std::size_t a = 0, k = 1 + d; a < d; ++a)
+            for (std::size_t b = 0; b <= a; ++b, ++k) {
+              const N both = fma(q[a], g[b], q[b] * g[a]);
+              own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[(i * d + a) * d + b])), -(r[i] * both));
+            }
+        }
+      }
+    }
+  };
+
+  template <class N>
+  [[gnu::always_inline]] Point<N> at(const N* y) const {
+    using Real = Scalar<N>;
+    Point<N> point{*this, y, {}};
+    const auto* offset = offset_.template of<N>();
+    N highest(static_cast<Real>(exp2_lowest<N>));
+    for (std::size_t i = 0; i < n_; ++i) {
+      point.r[i] = N(offset[i]) - N(static_cast<Real>(half_unit)) * distance(i, y);
+      highest = i == 0 ? point.r[i] : max(point.r[i], highest);
+    }
+    N total(Real(0));
+    for (std::size_t i = 0; i < n_; ++i) {
+      point.r[i] = exp2_fixed(max(point.r[i] - highest, N(static_cast<Real>(exp2_lowest<N>))));
+      total = total + point.r[i];
+    }
+    const N inverse = N(Real(1)) / total;
+    for (std::size_t i = 0; i < n_; ++i) point.r[i] = point.r[i] * inverse;
+    return point;
+  }
+
+  std::size_t sums() const { return n_ * sums_each(); }
+  void add_gradient(const double* sums, double* gradient) const;
+
+ private:
+  friend class MixtureScore<form>;
+  static constexpr double half_unit =
+      0.5 * 1.4426950408889634 * exp2_unit;  // log2(e) / 2, in the units of exp2_fixed()
+
+  std::size_t spread_size() const {
+    return form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * (d_ + 1) / 2;
+  }
+  std::size_t sums_each() const { return 1 + d_ + spread_size(); }
+
+  // (y - a m_i)' P_i (y - a m_i).
+  template <class N>
+  [[gnu::always_inline]] N distance(std::size_t i, const N* y) const {
+    using Real = Scalar<N>;
+    const auto* mean = mean_.template of<N>() + i * d_;
+    const auto* p = precision_.template of<N>();
+    N square(Real(0));
+    if constexpr (form == Spread::isotropic) {
+      for (std::size_t j = 0; j < d_; ++j) square = fma(y[j] - N(mean[j]), y[j] - N(mean[j]), square);
+      return N(p[i]) * square;
+    } else {
+      N g[largest_dimension];
+      pull(i, y, g);
+      for (std::size_t j = 0; j < d_; ++j) square = fma(N(mean[j]) - y[j], g[j], square);
+      return square;
+    }
+  }
+  // g_i.
+  template <class N>
+  [[gnu::always_inline]] void pull(std::size_t i, const N* y, N* g) const {
+    const auto* mean = mean_.template of<N>() + i * d_;
+    N u[largest_dimension];
+    for (std::size_t j = 0; j < d_; ++j) u[j] = N(mean[j]) - y[j];
+    precision_times(i, u, g);
+  }
+  // P_i c.
+  template <class N>
+  [[gnu::always_inline]] void precision_times(std::size_t i, const N* c, N* out) const {
+    const auto* p = precision_.template of<N>();
+    if constexpr (form == Spread::isotropic) {
+      for (std::size_t j = 0; j < d_; ++j) out[j] = N(p[i]) * c[j];
+    } else if constexpr (form == Spread::diagonal) {
+      for (std::size_t j = 0; j < d_; ++j) out[j] = N(p[i * d_ + j]) * c[j];
+    } else {
+      for (std::size_t a = 0; a < d_; ++a) {
+        out[a] = N(p[(i * d_ + a) * d_]) * c[0];
+        for (std::size_t b = 1; b < d_; ++b) out[a] = fma(N(p[(i * d_ + a) * d_ + b]), c[b], out[a]);
+      }
+    }
+  }
+
+  std::size_t n_ = 0, d_ = 0;
+  double decay_ = 1;            // a
+  Constants offset_;            // log of w_i det(C_i)^(-1/2), in the units of exp2_fixed()
+  Constants mean_;              // a m_i
+  Constants precision_;         // P_i
+  std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
+};
+
+extern template class MixtureScore<Spread::isotropic>;
+extern template class MixtureScore<Spread::diagonal>;
+extern template class MixtureScore<Spread::cholesky>;
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,163 @@
+#include "implicit_diffusion/denoising/mixture_score.hpp"
+
+#include "../langevin/cholesky.hpp"
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace implicit_diffusion {
+
+template <Spread form>
+MixtureScore<form>::MixtureScore(std::size_t components, std::size_t dimension) : n_(components), d_(dimension) {
+  if (n_ == 0 || n_ > most_components)
+    throw Error(ErrorKind::usage, "components", fmt::format("{} must be between 1 and {}", n_, most_components));
+  if (d_ == 0 || d_ > largest_dimension)
+    throw Error(ErrorKind::usage, "dimension", fmt::format("{} must be between 1 and {}", d_, largest_dimension));
+  theta_.assign(parameters(), 0.0);
+}
+
+namespace {
+
+// L of a Cholesky spread, row by row, the upper triangle 0.
+std::vector<double> lower_factor(const double* spread, std::size_t d) {
+  std::vector<double> l(d * d, 0.0);
+  for (std::size_t a = 0, k = 0; a < d; ++a)
+    for (std::size_t b = 0; b <= a; ++b, ++k) l[a * d + b] = a == b ? std::exp(spread[k]) : spread[k];
+  return l;
+}
+
+std::vector<double> covariance_of(const std::vector<double>& l, std::size_t d) {
+  std::vector<double> s(d * d, 0.0);
+  for (std::size_t a = 0; a < d; ++a)
+    for (std::size_t b = 0; b < d; ++b)
+      for (std::size_t k = 0; k <= std::min(a, b); ++k) s[a * d + b] += l[a * d + k] * l[b * d + k];
+  return s;
+}
+
+}  // namespace
+
+template <Spread form>
+GaussianMixture MixtureScore<form>::law(std::span<const double> theta) const {
+  GaussianMixture law;
+  const double highest = *std::max_element(theta.begin(), theta.begin() + static_cast<std::ptrdiff_t>(n_));
+  double sum = 0;
+  for (std::size_t i = 0; i < n_; ++i) sum += law.weights.emplace_back(std::exp(theta[i] - highest));
+  for (std::size_t i = 0; i < n_; ++i) {
+    law.weights[i] /= sum;
+    const double *mean = theta.data() + mean_at(i), *spread = theta.data() + spread_at(i);
+    Gaussian g{{mean, mean + d_}, std::vector<double>(d_ * d_, 0.0)};
+    if constexpr (form == Spread::cholesky)
+      g.covariance = covariance_of(lower_factor(spread, d_), d_);
+    else
+      for (std::size_t j = 0; j < d_; ++j)
+        g.covariance[j * d_ + j] = std::exp(2 * spread[form == Spread::isotropic ? 0 : j]);
+    law.components.push_back(std::move(g));
+  }
+  return law;
+}
+
+template <Spread form>
+std::vector<double> MixtureScore<form>::parameters_of(const GaussianMixture& law) const {
+  if (law.weights.size() != n_ || law.dimension() != d_)
+    throw Error(ErrorKind::usage, "law", fmt::format("it must have {} components in {} dimensions", n_, d_));
+  std::vector<double> theta(parameters());
+  for (std::size_t i = 0; i < n_; ++i) {
+    theta[i] = std::log(law.weights[i]);
+    const Gaussian& g = law.components[i];
+    std::copy(g.mean.begin(), g.mean.end(), theta.begin() + static_cast<std::ptrdiff_t>(mean_at(i)));
+    double* spread = theta.data() + spread_at(i);
+    std::vector<double> l(d_ * d_);
+    if (detail::cholesky(g.covariance.data(), d_, l.data()))
+      throw Error(ErrorKind::usage, "law",
+                  fmt::format("the covariance of component {} is not positive definite", i + 1));
+    for (std::size_t a = 0, k = 0; a < d_; ++a)
+      for (std::size_t b = 0; b <= a; ++b, ++k) {
+        if constexpr (form == Spread::cholesky) {
+          spread[k] = a == b ? std::log(l[a * d_ + a]) : l[a * d_ + b];
+        } else {
+          const double expected = a != b ? 0.0 : form == Spread::isotropic ? l[0] : l[a * d_ + a];
+          if (std::abs(l[a * d_ + b] - expected) > 1e-12 * l[0])
+            throw Error(ErrorKind::usage, "law",
+                        fmt::format("the covariance of component {} is not {}", i + 1,
+                                    form == Spread::isotropic ? "a multiple of the identity" : "diagonal"));
+          if (a == b) spread[form == Spread::isotropic ? 0 : a] = std::log(l[a * d_ + a]);
+        }
+      }
+  }
+  return theta;
+}
+
+template <Spread form>
+typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
+  const double a = std::exp(-tau), noise = -std::expm1(-2 * tau), unit = 2 * Level::half_unit;
+  Level level;
+  level.n_ = n_;
+  level.d_ = d_;
+  level.decay_ = a;
+  const double highest = *std::max_element(theta_.begin(), theta_.begin() + static_cast<std::ptrdiff_t>(n_));
+  double sum = 0;
+  for (std::size_t i = 0; i < n_; ++i) sum += std::exp(theta_[i] - highest);
+  level.mean_.fill(n_ * d_, [&](std::size_t k) { return a * theta_[n_ + k]; });
+  const std::size_t each = form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * d_;
+  level.precision_.resize(n_ * each);
+  level.offset_.resize(n_);
+  for (std::size_t i = 0; i < n_; ++i) {
+    const double* spread = theta_.data() + spread_at(i);
+    double log_determinant = 0;
+    if constexpr (form == Spread::cholesky) {
+      const std::vector<double> l = lower_factor(spread, d_);
+      std::vector<double> c = covariance_of(l, d_), factor(d_ * d_), inverse(d_ * d_), p(d_ * d_);
+      for (std::size_t k = 0; k < d_ * d_; ++k) c[k] = a * a * c[k] + (k % (d_ + 1) == 0 ? noise : 0.0);
+      (void)detail::cholesky(c.data(), d_, factor.data());  // positive definite: the noise is positive
+      detail::invert_lower(factor.data(), d_, inverse.data());
+      detail::precision_from_inverse_factor(inverse.data(), d_, p.data());
+      for (std::size_t k = 0; k < d_ * d_; ++k) level.precision_.set(i * each + k, p[k]);
+      for (std::size_t j = 0; j < d_; ++j) log_determinant += 2 * std::log(factor[j * d_ + j]);
+      level.spread_.insert(level.spread_.end(), l.begin(), l.end());
+    } else {
+      for (std::size_t k = 0; k < each; ++k) {
+        const double variance = a * a * std::exp(2 * spread[k]);
+        level.precision_.set(i * each + k, 1 / (variance + noise));
+        log_determinant += std::log(variance + noise) * (form == Spread::isotropic ? static_cast<double>(d_) : 1.0);
+        level.spread_.push_back(2 * variance);
+      }
+    }
+    level.offset_.set(i, unit * (theta_[i] - highest - std::log(sum) - log_determinant / 2));
+  }
+  return level;
+}
+
+template <Spread form>
+void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradient) const {
+  for (std::size_t i = 0; i < n_; ++i) {
+    const double* own = sums + i * sums_each();
+    gradient[i] += own[0];
+    for (std::size_t j = 0; j < d_; ++j) gradient[n_ + i * d_ + j] += decay_ * own[1 + j];
+    double* spread = gradient + n_ * (1 + d_) + i * spread_size();
+    const double* by_covariance = own + 1 + d_;
+    if constexpr (form == Spread::cholesky) {
+      // C = a^2 L L' + ...: dF = tr(G dC) has dF/dL = 2 a^2 G L.
+      const double* l = spread_.data() + i * d_ * d_;
+      const auto entry = [&](std::size_t a, std::size_t b) {
+        return by_covariance[a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a];
+      };
+      for (std::size_t a = 0, k = 0; a < d_; ++a)
+        for (std::size_t b = 0; b <= a; ++b, ++k) {
+          double sum = 0;
+          for (std::size_t c = b; c < d_; ++c) sum += entry(a, c) * l[c * d_ + b];
+          spread[k] += 2 * decay_ * decay_ * sum * (a == b ? l[a * d_ + a] : 1.0);
+        }
+    } else {
+      for (std::size_t k = 0; k < spread_size(); ++k) spread[k] += spread_[i * spread_size() + k] * by_covariance[k];
+    }
+  }
+}
+
+template class MixtureScore<Spread::isotropic>;
+template class MixtureScore<Spread::diagonal>;
+template class MixtureScore<Spread::cholesky>;
+
+}  // namespace implicit_diffusion

@@ -1,0 +1,197 @@
+// The score of a mixture against its log-density, its products against finite differences and dual numbers, and chains on it.
+#include "implicit_diffusion/denoising/mixture_score.hpp"
+
+#include "implicit_diffusion/denoising/check.hpp"
+#include "implicit_diffusion/denoising/gradient.hpp"
+#include "io/expect_error.hpp"
+#include "problems/toy_score.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace implicit_diffusion {
+namespace {
+
+using Vector = std::vector<double>;
+
+template <Spread form>
+Vector some_theta(const MixtureScore<form>& m) {
+  Vector theta(m.parameters());
+  for (std::size_t j = 0; j < theta.size(); ++j)
+    theta[j] = (j < m.components() ? .5 : j < m.spread_at(0) ? 1.5 : .4) * std::sin(1.7 * static_cast<double>(j) + 1);
+  return theta;
+}
+
+template <class T>
+class MixtureScoreForms : public testing::Test {};
+template <Spread form>
+struct Form {
+  static constexpr Spread value = form;
+};
+using Forms = testing::Types<Form<Spread::isotropic>, Form<Spread::diagonal>, Form<Spread::cholesky>>;
+TYPED_TEST_SUITE(MixtureScoreForms, Forms);
+
+// grad log p of the noisy law, by central differences of its closed form.
+TYPED_TEST(MixtureScoreForms, IsTheGradientOfTheLogDensity) {
+  for (const std::size_t d : {1, 2, 3}) {
+    MixtureScore<TypeParam::value> model(4, d);
+    const Vector theta = some_theta(model);
+    model.prepare(theta);
+    const double tau = .35, a = std::exp(-tau);
+    GaussianMixture law = model.law(theta);
+    for (Gaussian& g : law.components) {
+      for (double& m : g.mean) m *= a;
+      for (std::size_t k = 0; k < d * d; ++k)
+        g.covariance[k] = a * a * g.covariance[k] + (k % (d + 1) == 0 ? 1 - a * a : 0);
+    }
+    const MixtureLogDensity log_density(law);
+    for (int k = 0; k < 10; ++k) {
+      Vector y(largest_denoising_dimension), s = y;
+      for (std::size_t j = 0; j < d; ++j) y[j] = 2 * std::sin(3.1 * k + static_cast<double>(j));
+      const auto level = model.level(tau);
+      level.template at<double>(y.data()).score(s.data());
+      for (std::size_t j = 0; j < d; ++j) {
+        const double h = 1e-5;
+        Vector up(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(d)), down = up;
+        up[j] += h;
+        down[j] -= h;
+        EXPECT_NEAR(s[j], (log_density(up) - log_density(down)) / (2 * h), 1e-8);
+      }
+    }
+  }
+}
+
+TYPED_TEST(MixtureScoreForms, HasTheRightProducts) {
+  for (const std::size_t d : {1, 2, 3}) {
+    const MixtureScore<TypeParam::value> model(5, d);
+    for (const double tau : {1e-3, .2, 1.5}) {
+      const ScoreCheck check = check_score_model(model, some_theta(model), tau);
+      // Differences of a score that is as steep as 1 / tau.
+      EXPECT_LT(check.state_error, tau < .01 ? 1e-6 : 1e-8) << d << " " << tau;
+      EXPECT_LT(check.parameter_error, tau < .01 ? 1e-6 : 1e-8) << d << " " << tau;
+    }
+  }
+}
+
+TYPED_TEST(MixtureScoreForms, KnowsItsLaw) {
+  const MixtureScore<TypeParam::value> model(3, 2);
+  Vector theta = some_theta(model);
+  const Vector again = model.parameters_of(model.law(theta));
+  for (std::size_t j = 0; j < theta.size(); ++j)
+    EXPECT_NEAR(again[j] - (j < 3 ? again[0] : 0), theta[j] - (j < 3 ? theta[0] : 0), 1e-12)
+        << "logits up to a constant";
+}
+
+TEST(MixtureScore, RefusesWhatItIsNot) {
+  EXPECT_ERROR(MixtureScore<Spread::isotropic>(0, 2), usage, "components: 0");
+  EXPECT_ERROR(MixtureScore<Spread::isotropic>(2, 17), usage, "dimension: 17");
+  const GaussianMixture tilted{{1}, {{{0, 0}, {1, .5, .5, 1}}}}, flat{{1}, {{{0, 0}, {1, 1, 1, 1}}}};
+  EXPECT_ERROR((MixtureScore<Spread::isotropic>(1, 2).parameters_of(tilted)), usage, "multiple of the identity");
+  EXPECT_ERROR((MixtureScore<Spread::diagonal>(1, 2).parameters_of(tilted)), usage, "diagonal");
+  EXPECT_ERROR((MixtureScore<Spread::cholesky>(1, 2).parameters_of(flat)), usage, "positive definite");
+}
+
+// A checker that cannot fail is none.
+struct WrongState : problems::ToyScore {
+  struct Level : problems::ToyScore::Level {
+    template <class N>
+    void pull_back(const N* y, const N* s, const N* c, N* back, N* sums) const {
+      problems::ToyScore::Level::pull_back(y, s, c, back, sums);
+      back[1] = back[1] + c[0];
+    }
+  };
+  Level level(double tau) const { return {problems::ToyScore::level(tau)}; }
+};
+struct WrongParameter : problems::ToyScore {
+  struct Level : problems::ToyScore::Level {
+    void add_gradient(const double* sums, double* gradient) const {
+      for (std::size_t j = 0; j < 6; ++j) gradient[j] += sums[j];  // without the decay
+    }
+  };
+  Level level(double tau) const { return {problems::ToyScore::level(tau)}; }
+};
+TEST(CheckScoreModel, NoticesWrongProducts) {
+  const Vector theta{.5, -.3, .2, -.4, .1, .3};
+  const ScoreCheck good = check_score_model(problems::ToyScore{}, theta, .5);
+  EXPECT_LT(good.state_error, 1e-8);
+  EXPECT_LT(good.parameter_error, 1e-8);
+  EXPECT_GT(check_score_model(WrongState{}, theta, .5).state_error, .1);
+  EXPECT_GT(check_score_model(WrongParameter{}, theta, .5).parameter_error, .1);
+}
+
+// R(y) = r . y.
+struct Linear {
+  static constexpr bool any_number = true;
+  template <class N>
+  N operator()(const N* y) const {
+    return y[0] + 2 * y[1];
+  }
+};
+
+template <class Real>
+Vector chain_gradient(Dynamics dynamics, std::size_t keep, double beta, Workers* workers = nullptr, std::size_t n = 300,
+                      PathBatch<Real>* batch = nullptr) {
+  const MixtureScore<Spread::cholesky> model(3, 2);
+  const Vector theta = some_theta(model);
+  Vector base = theta;
+  for (double& t : base) t = .8 * t + .1;
+  ReverseChain<Real> chain(
+      model, uniform_grid(2, 32),
+      {.dynamics = dynamics, .keep_every = keep, .normals = normals_of<Real>(Noise(7)), .workers = workers},
+      std::pair{ScoreModel<Real>(model), base});
+  PathBatch<Real> b;
+  b.points = Population<Real>(n, 2);
+  DenoisingStart<Real>{Noise(3)}.draw(b, 5);
+  DenoisingSampler<Real> sampler(chain);
+  sampler.advance(b, theta, {});
+  Vector gradient(model.parameters());
+  PathGradient<Real>(chain, Linear{}, {.lambda = 1, .beta = beta}).estimate(b, theta, 0, gradient);
+  if (batch) *batch = b;
+  return gradient;
+}
+
+double distance(const Vector& a, const Vector& b) {
+  double difference = 0, size = 0;
+  for (std::size_t j = 0; j < a.size(); ++j) {
+    difference += (a[j] - b[j]) * (a[j] - b[j]);
+    size += b[j] * b[j];
+  }
+  return std::sqrt(difference / size);
+}
+
+// The same samples in single and in double precision. Paths of single samples drift apart by rounding, hence not 1e-7.
+TEST(Chains, InSinglePrecisionHaveTheGradientOfDoublePrecision) {
+  for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode})
+    EXPECT_LT(distance(chain_gradient<float>(dynamics, 1, .5), chain_gradient<double>(dynamics, 1, .5)), 1e-5);
+}
+
+TEST(Chains, DoNotDependOnThreadsOrOnHowThePathIsKept) {
+  Workers two(2), three(3);
+  PathBatch<float> a, b, c;
+  const Vector one = chain_gradient<float>(Dynamics::euler_sde, 1, .5, nullptr, 20'000, &a);
+  EXPECT_EQ(chain_gradient<float>(Dynamics::euler_sde, 1, .5, &two, 20'000, &b), one);
+  EXPECT_EQ(chain_gradient<float>(Dynamics::euler_sde, 6, .5, &three, 20'000, &c), one);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a.points, c.points);
+  EXPECT_LT(c.bytes(), a.bytes() / 4);
+}
+
+// A batch that ends within a group: the samples that are not there count for nothing.
+TEST(Chains, OfAnySizeAreTheirSamples) {
+  PathBatch<double> all, some;
+  chain_gradient<double>(Dynamics::euler_sde, 1, .5, nullptr, 300, &all);
+  chain_gradient<double>(Dynamics::euler_sde, 1, .5, nullptr, 37, &some);
+  for (std::size_t i = 0; i < 37; ++i)
+    for (std::size_t j = 0; j < 2; ++j) EXPECT_EQ(some.points(i, j), all.points(i, j));
+  // The gradient over n samples is the mean of those over its parts; in single precision on lanes too.
+  for (const std::size_t n : {1, 15, 17, 257}) {
+    const Vector single = chain_gradient<float>(Dynamics::euler_sde, 1, .5, nullptr, n),
+                 twice = chain_gradient<double>(Dynamics::euler_sde, 1, .5, nullptr, n);
+    EXPECT_LT(distance(single, twice), 2e-5) << n;
+  }
+}
+
+}  // namespace
+}  // namespace implicit_diffusion
