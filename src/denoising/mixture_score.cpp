@@ -133,10 +133,10 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
 template <Spread form>
 void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradient) const {
   for (std::size_t i = 0; i < n_; ++i) {
-    const double* own = sums + i * sums_each();
+    const double* own = sums + i * sums_each(d_);
     gradient[i] += own[0];
     for (std::size_t j = 0; j < d_; ++j) gradient[n_ + i * d_ + j] += decay_ * own[1 + j];
-    double* spread = gradient + n_ * (1 + d_) + i * spread_size();
+    double* spread = gradient + n_ * (1 + d_) + i * spread_size(d_);
     const double* by_covariance = own + 1 + d_;
     if constexpr (form == Spread::cholesky) {
       // C = a^2 L L' + ...: dF = tr(G dC) has dF/dL = 2 a^2 G L.
@@ -151,7 +151,8 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
           spread[k] += 2 * decay_ * decay_ * sum * (a == b ? l[a * d_ + a] : 1.0);
         }
     } else {
-      for (std::size_t k = 0; k < spread_size(); ++k) spread[k] += spread_[i * spread_size() + k] * by_covariance[k];
+      for (std::size_t k = 0; k < spread_size(d_); ++k)
+        spread[k] += spread_[i * spread_size(d_) + k] * by_covariance[k];
     }
   }
 }

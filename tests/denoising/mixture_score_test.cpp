@@ -51,7 +51,7 @@ TYPED_TEST(MixtureScoreForms, IsTheGradientOfTheLogDensity) {
       Vector y(largest_denoising_dimension), s = y;
       for (std::size_t j = 0; j < d; ++j) y[j] = 2 * std::sin(3.1 * k + static_cast<double>(j));
       const auto level = model.level(tau);
-      level.template at<double>(y.data()).score(s.data());
+      level.template at<double, 0>(y.data()).score(s.data());
       for (std::size_t j = 0; j < d; ++j) {
         const double h = 1e-5;
         Vector up(y.begin(), y.begin() + static_cast<std::ptrdiff_t>(d)), down = up;

@@ -16,8 +16,8 @@
 //
 // score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
 // sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
-// compares them with finite differences. A Level that has work in common for the two may offer at<N>(y) instead, which returns an object with
-// score(s) and pull_back(s, c, back, sums).
+// compares them with finite differences. A Level that has work in common for the two may offer at<N, D>(y) instead, which returns an object with
+// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -67,27 +67,28 @@ struct PlainPoint {
     level.pull_back(y, s, c, back, sums);
   }
 };
-template <class N, class Level>
+template <class N, std::size_t D = 0, class Level>
 [[gnu::always_inline]] inline auto point_of(const Level& level, const N* y) {
-  if constexpr (requires { level.template at<N>(y); })
-    return level.template at<N>(y);
+  if constexpr (requires { level.template at<N, D>(y); })
+    return level.template at<N, D>(y);
   else
     return PlainPoint<N, Level>{level, y};
 }
 
-template <Number N, class Level>
-[[gnu::flatten]] void forward(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
+template <Number N, std::size_t D, class Level>
+[[gnu::flatten]] void forward_in(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
-  const std::size_t d = step.from.dimension;
+  constexpr std::size_t most = D ? D : largest_denoising_dimension;
+  const std::size_t d = D ? D : step.from.dimension;
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       scale(static_cast<Real>(step.c.noise)), weight(static_cast<Real>(step.c.penalty));
   for_each_group<N>(step.from.size, [&](std::size_t i, auto last) {
-    N y[largest_denoising_dimension], s[largest_denoising_dimension], other[largest_denoising_dimension];
+    N y[most], s[most], other[most];
     const std::size_t group = i / lanes_per_group, lane = i % lanes_per_group;
     load_point<N, last>(step.from, i, d, y);
-    point_of<N>(level, y).score(s);
+    point_of<N, D>(level, y).score(s);
     if (step.penalty) {
-      point_of<N>(*base, y).score(other);
+      point_of<N, D>(*base, y).score(other);
       N square(Real(0));
       for (std::size_t j = 0; j < d; ++j) square = fma(s[j] - other[j], s[j] - other[j], square);
       store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, step.from.size - i);
@@ -100,10 +101,11 @@ template <Number N, class Level>
   });
 }
 
-template <Number N, class Level>
-[[gnu::flatten]] void backward(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
+template <Number N, std::size_t D, class Level>
+[[gnu::flatten]] void backward_in(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
-  const std::size_t d = step.at.dimension, count = level.sums();
+  constexpr std::size_t most = D ? D : largest_denoising_dimension;
+  const std::size_t d = D ? D : step.at.dimension, count = level.sums();
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       pressure(static_cast<Real>(2 * step.beta * step.c.penalty));
   auto* sums = static_cast<N*>(kernel_scratch(count * sizeof(N) + count * lanes_per_group * sizeof(Real)));
@@ -113,19 +115,18 @@ template <Number N, class Level>
     for (std::size_t j = 0; j < count; ++j) sums[j] = N(Real(0));
     for (std::size_t i = lane; i < step.at.size; i += lanes_per_group) {
       const auto one = [&](auto last) {
-        N y[largest_denoising_dimension], s[largest_denoising_dimension], c[largest_denoising_dimension],
-            back[largest_denoising_dimension];
+        N y[most], s[most], c[most], back[most];
         load_point<N, last>(step.at, i, d, y);
-        const auto here = point_of<N>(level, y);
+        const auto here = point_of<N, D>(level, y);
         here.score(s);
-        N a[largest_denoising_dimension];
+        N a[most];
         for (std::size_t j = 0; j < d; ++j) {
           a[j] = load<N>(step.adjoint + j * block_size + i);
           c[j] = pull * a[j];
         }
         if (base) {
-          N other[largest_denoising_dimension], gap[largest_denoising_dimension];
-          const auto there = point_of<N>(*base, y);
+          N other[most], gap[most];
+          const auto there = point_of<N, D>(*base, y);
           there.score(other);
           for (std::size_t j = 0; j < d; ++j) {
             gap[j] = pressure * (s[j] - other[j]);
@@ -151,6 +152,20 @@ template <Number N, class Level>
     LaneSums<N> all(memory, lane);
     for (std::size_t j = 0; j < count; ++j) all.put(j, sums[j], step.sums[j]);
   }
+}
+
+// In the plane the dimension is a constant.
+template <Number N, class Level>
+void forward(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
+  if constexpr (in_full)
+    if (step.from.dimension == 2) return forward_in<N, 2>(level, base, step);
+  forward_in<N, 0>(level, base, step);
+}
+template <Number N, class Level>
+void backward(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
+  if constexpr (in_full)
+    if (step.at.dimension == 2) return backward_in<N, 2>(level, base, step);
+  backward_in<N, 0>(level, base, step);
 }
 
 }  // namespace IMPLICIT_DIFFUSION_LEVEL

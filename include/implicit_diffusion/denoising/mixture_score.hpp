@@ -22,7 +22,7 @@
 // all positive definite at every theta.
 #pragma once
 
-#include "implicit_diffusion/denoising/kernel.hpp"
+#include "implicit_diffusion/denoising/score_model.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -71,35 +71,35 @@ template <Spread form>
 class MixtureScore<form>::Level {
  public:
   // What score and products have in common: the responsibilities.
-  template <class N>
+  template <class N, std::size_t D>
   struct Point {
-    const Level& level;
+    const Level* level;
     const N* y;
     N r[most_components];
 
     [[gnu::always_inline]] void score(N* s) const {
-      const std::size_t d = level.d_;
+      const std::size_t d = D ? D : level->d_;
       for (std::size_t j = 0; j < d; ++j) s[j] = N(Scalar<N>(0));
-      for (std::size_t i = 0; i < level.n_; ++i) {
+      for (std::size_t i = 0; i < level->n_; ++i) {
         N g[largest_dimension];
-        level.pull(i, y, g);
+        level->template pull<D>(i, y, g);
         for (std::size_t j = 0; j < d; ++j) s[j] = fma(r[i], g[j], s[j]);
       }
     }
 
     [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
       using Real = Scalar<N>;
-      const std::size_t d = level.d_, each = level.sums_each();
+      const std::size_t d = D ? D : level->d_, each = level->sums_each(d);
       const N half(Real(0.5));
       N projection(Real(0));
       for (std::size_t j = 0; j < d; ++j) {
         projection = fma(s[j], c[j], projection);
         back[j] = N(Real(0));
       }
-      for (std::size_t i = 0; i < level.n_; ++i) {
+      for (std::size_t i = 0; i < level->n_; ++i) {
         N g[largest_dimension], q[largest_dimension];  // q = P_i c
-        level.pull(i, y, g);
-        level.precision_times(i, c, q);
+        level->template pull<D>(i, y, g);
+        level->template precision_times<D>(i, c, q);
         N along(Real(0));
         for (std::size_t j = 0; j < d; ++j) along = fma(g[j], c[j], along);
         const N delta = along - projection, weight = r[i] * delta;
@@ -111,7 +111,7 @@ class MixtureScore<form>::Level {
         if (!sums) continue;
         N* own = sums + i * each;
         own[0] = own[0] + weight;
-        const auto* p = level.precision_.template of<N>();
+        const auto* p = level->precision_.template of<N>();
         if constexpr (form == Spread::isotropic) {
           N square(Real(0));
           for (std::size_t j = 0; j < d; ++j) square = fma(g[j], g[j], square);
@@ -132,14 +132,16 @@ class MixtureScore<form>::Level {
     }
   };
 
-  template <class N>
-  [[gnu::always_inline]] Point<N> at(const N* y) const {
+  template <class N, std::size_t D>
+  [[gnu::always_inline]] Point<N, D> at(const N* y) const {
     using Real = Scalar<N>;
-    Point<N> point{*this, y, {}};
+    Point<N, D> point;
+    point.level = this;
+    point.y = y;
     const auto* offset = offset_.template of<N>();
     N highest(static_cast<Real>(exp2_lowest<N>));
     for (std::size_t i = 0; i < n_; ++i) {
-      point.r[i] = N(offset[i]) - N(static_cast<Real>(half_unit)) * distance(i, y);
+      point.r[i] = N(offset[i]) - N(static_cast<Real>(half_unit)) * distance<D>(i, y);
       highest = i == 0 ? point.r[i] : max(point.r[i], highest);
     }
     N total(Real(0));
@@ -152,7 +154,7 @@ class MixtureScore<form>::Level {
     return point;
   }
 
-  std::size_t sums() const { return n_ * sums_each(); }
+  std::size_t sums() const { return n_ * sums_each(d_); }
   void add_gradient(const double* sums, double* gradient) const;
 
  private:
@@ -160,48 +162,51 @@ class MixtureScore<form>::Level {
   static constexpr double half_unit =
       0.5 * 1.4426950408889634 * exp2_unit;  // log2(e) / 2, in the units of exp2_fixed()
 
-  std::size_t spread_size() const {
-    return form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * (d_ + 1) / 2;
+  static constexpr std::size_t spread_size(std::size_t d) {
+    return form == Spread::isotropic ? 1 : form == Spread::diagonal ? d : d * (d + 1) / 2;
   }
-  std::size_t sums_each() const { return 1 + d_ + spread_size(); }
+  static constexpr std::size_t sums_each(std::size_t d) { return 1 + d + spread_size(d); }
 
   // (y - a m_i)' P_i (y - a m_i).
-  template <class N>
+  template <std::size_t D, class N>
   [[gnu::always_inline]] N distance(std::size_t i, const N* y) const {
+    const std::size_t d = D ? D : d_;
     using Real = Scalar<N>;
-    const auto* mean = mean_.template of<N>() + i * d_;
+    const auto* mean = mean_.template of<N>() + i * d;
     const auto* p = precision_.template of<N>();
     N square(Real(0));
     if constexpr (form == Spread::isotropic) {
-      for (std::size_t j = 0; j < d_; ++j) square = fma(y[j] - N(mean[j]), y[j] - N(mean[j]), square);
+      for (std::size_t j = 0; j < d; ++j) square = fma(y[j] - N(mean[j]), y[j] - N(mean[j]), square);
       return N(p[i]) * square;
     } else {
       N g[largest_dimension];
-      pull(i, y, g);
-      for (std::size_t j = 0; j < d_; ++j) square = fma(N(mean[j]) - y[j], g[j], square);
+      pull<D>(i, y, g);
+      for (std::size_t j = 0; j < d; ++j) square = fma(N(mean[j]) - y[j], g[j], square);
       return square;
     }
   }
   // g_i.
-  template <class N>
+  template <std::size_t D, class N>
   [[gnu::always_inline]] void pull(std::size_t i, const N* y, N* g) const {
-    const auto* mean = mean_.template of<N>() + i * d_;
+    const std::size_t d = D ? D : d_;
+    const auto* mean = mean_.template of<N>() + i * d;
     N u[largest_dimension];
-    for (std::size_t j = 0; j < d_; ++j) u[j] = N(mean[j]) - y[j];
-    precision_times(i, u, g);
+    for (std::size_t j = 0; j < d; ++j) u[j] = N(mean[j]) - y[j];
+    precision_times<D>(i, u, g);
   }
   // P_i c.
-  template <class N>
+  template <std::size_t D, class N>
   [[gnu::always_inline]] void precision_times(std::size_t i, const N* c, N* out) const {
+    const std::size_t d = D ? D : d_;
     const auto* p = precision_.template of<N>();
     if constexpr (form == Spread::isotropic) {
-      for (std::size_t j = 0; j < d_; ++j) out[j] = N(p[i]) * c[j];
+      for (std::size_t j = 0; j < d; ++j) out[j] = N(p[i]) * c[j];
     } else if constexpr (form == Spread::diagonal) {
-      for (std::size_t j = 0; j < d_; ++j) out[j] = N(p[i * d_ + j]) * c[j];
+      for (std::size_t j = 0; j < d; ++j) out[j] = N(p[i * d + j]) * c[j];
     } else {
-      for (std::size_t a = 0; a < d_; ++a) {
-        out[a] = N(p[(i * d_ + a) * d_]) * c[0];
-        for (std::size_t b = 1; b < d_; ++b) out[a] = fma(N(p[(i * d_ + a) * d_ + b]), c[b], out[a]);
+      for (std::size_t a = 0; a < d; ++a) {
+        out[a] = N(p[(i * d + a) * d]) * c[0];
+        for (std::size_t b = 1; b < d; ++b) out[a] = fma(N(p[(i * d + a) * d + b]), c[b], out[a]);
       }
     }
   }
@@ -217,5 +222,14 @@ class MixtureScore<form>::Level {
 extern template class MixtureScore<Spread::isotropic>;
 extern template class MixtureScore<Spread::diagonal>;
 extern template class MixtureScore<Spread::cholesky>;
+
+// The built-in models have kernels for each level of instructions.
+#define IMPLICIT_DIFFUSION_SCORE_KERNELS(Level) \
+  template <>                                   \
+  const ScoreKernels<float, Level>& score_kernels<float, Level>(const Level&);
+IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::isotropic>::Level)
+IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::diagonal>::Level)
+IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::cholesky>::Level)
+#undef IMPLICIT_DIFFUSION_SCORE_KERNELS
 
 }  // namespace implicit_diffusion
