@@ -1,11 +1,11 @@
 # Bash completion for implicit-diffusion. Installed, it is loaded at the first Tab; otherwise: source it.
 
 _implicit_diffusion() {
-  local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before='' command='' i names
+  local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before='' command='' i names options
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | report)
+      list | run | check | report)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,20 +15,22 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run report --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
       ;;
-    run)
+    run | check)
       case $before in
         --isa) mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word") ;;
         --output) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         --seed | --steps | --repeats | --threads | --set) ;;
         *)
           if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '--help --seed --steps --repeats --threads --isa --output --set
-              --overwrite --resume --print-config --quick --quiet --no-report' -- "$word")
+            options='--help --seed --isa --set'
+            [[ $command == run ]] && options+=' --steps --repeats --threads --output --overwrite --resume --print-config
+              --quick --quiet --no-report'
+            mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
           else
             names=$("$program" list 2>/dev/null | cut -d ' ' -f 1)
             mapfile -t COMPREPLY < <(

@@ -29,6 +29,13 @@ struct ReportOptions {
   std::string output;  // empty: report.html, of one run in its folder
 };
 
+struct CheckOptions {
+  std::string experiment;           // a name, or FILE.toml; empty: all problems
+  std::optional<std::string> seed;  // as typed; none: as the file says
+  std::optional<implicit_diffusion::Level> isa;
+  std::vector<std::string> set;  // key=value
+};
+
 struct BenchOptions {
   std::optional<implicit_diffusion::Level> isa;
 };
@@ -37,6 +44,7 @@ int list();
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
 int bench(const BenchOptions& o);
+int check(const CheckOptions& o);
 
 // The changes that --set and --seed make.
 Overrides overrides_of(const std::vector<std::string>& set, const std::optional<std::string>& seed);
@@ -45,6 +53,7 @@ Overrides overrides_of(const std::vector<std::string>& set, const std::optional<
 int dispatch(int argc, char** argv);
 
 // Exit codes that are not errors in the sense of Error.
+inline constexpr int exit_off = 1;  // a check found a value that is off
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_diverged = 70;
 inline constexpr int exit_io = 74;

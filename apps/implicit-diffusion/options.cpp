@@ -46,6 +46,20 @@ CLI::Validator not_empty() {
   return {[](const std::string& name) { return name.empty() ? "'' is not a name" : ""; }, ""};
 }
 
+// The options --seed and --set of a command on an experiment, into what must live as long as the command.
+void add_seed(CLI::App& command, std::optional<std::string>& seed) {
+  command
+      .add_option_function<std::string>(
+          "--seed", [&seed](const std::string& v) { seed = v; }, "seed of all noise")
+      ->type_name("N");
+}
+void add_set(CLI::App& command, std::vector<std::string>& set) {
+  command.add_option("--set", set, "change a key of the experiment's file; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Run an experiment: one that comes with the program, or a TOML file of yours.");
@@ -54,10 +68,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml")
       ->required()
       ->type_name("");
-  command
-      ->add_option_function<std::string>(
-          "--seed", [o](const std::string& v) { o->seed = v; }, "seed of all noise")
-      ->type_name("N");
+  add_seed(*command, o->seed);
   command
       ->add_option_function<std::string>(
           "--steps", [o](const std::string& v) { o->steps = v; }, "outer steps")
@@ -72,10 +83,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)")
       ->type_name("DIR")
       ->check(not_empty());
-  command->add_option("--set", o->set, "change a key of the experiment's file; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->take_all()
-      ->allow_extra_args(false);
+  add_set(*command, o->set);
   command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
   command->add_flag("--resume", o->resume, "go on with the run that is in the folder, from its newest checkpoint");
   command->add_flag("--print-config", o->print_config, "print the resolved configuration and stop");
@@ -83,6 +91,21 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--quiet", o->quiet, "no progress on stderr");
   command->add_flag("--no-report", o->no_report, "no report.html");
   command->callback([o, &action] { action = [o] { return run(*o); }; });
+}
+
+void add_check(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "check",
+      "Compare estimators and samplers with closed forms and finite differences; exit code 1 where one is off.");
+  command->footer("Example: implicit-diffusion check langevin-reward --set potential.width=1");
+  const auto o = std::make_shared<CheckOptions>();
+  command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml (default: all, and more)")
+      ->type_name("")
+      ->check(not_empty());
+  add_seed(*command, o->seed);
+  add_isa(*command, o->isa);
+  add_set(*command, o->set);
+  command->callback([o, &action] { action = [o] { return check(*o); }; });
 }
 
 void add_report(CLI::App& app, Action& action) {
@@ -147,6 +170,7 @@ int dispatch(int argc, char** argv) {
   Action action;
   add_list(app, action);
   add_run(app, action);
+  add_check(app, action);
   add_report(app, action);
   add_bench(app, action);
 

@@ -21,7 +21,8 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-Potential<float> make_potential(const PotentialSpec& s) {
+template <class Real>
+Potential<Real> make_potential(const PotentialSpec& s) {
   switch (s.kind) {
     case PotentialKind::quadratic:
       return Quadratic(s.precision);
@@ -34,8 +35,11 @@ Potential<float> make_potential(const PotentialSpec& s) {
   }
   throw std::logic_error("a potential without a type");
 }
+template Potential<float> make_potential(const PotentialSpec&);
+template Potential<double> make_potential(const PotentialSpec&);
 
-Reward<float> make_reward(const RewardSpec& s) {
+template <class Real>
+Reward<Real> make_reward(const RewardSpec& s) {
   switch (s.kind) {
     case RewardKind::hard:
       return HardReward(s.centre, s.width, s.denominator);
@@ -48,6 +52,8 @@ Reward<float> make_reward(const RewardSpec& s) {
   }
   throw std::logic_error("a reward without a type");
 }
+template Reward<float> make_reward(const RewardSpec&);
+template Reward<double> make_reward(const RewardSpec&);
 
 void check_size(const Configuration& c, std::size_t dimension, std::size_t parameters,
                 const std::function<void(std::string_view key, const std::string& reason)>& refuse) {
@@ -170,6 +176,8 @@ std::unique_ptr<Reference<float>> make_reference(const Configuration& c, const P
   return std::make_unique<MinibatchReference<float>>(std::move(data), r.batch, noise);
 }
 
+}  // namespace
+
 LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential,
                                   const LangevinOptions& options) {
   GradientEstimator<float>::Terms terms;
@@ -184,8 +192,6 @@ LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>
   }
   return {potential, std::move(terms), options, c.normaliser};
 }
-
-}  // namespace
 
 std::vector<double> AnyOptimizer::memory() const {
   const auto* adam = std::get_if<Adam>(&choice);

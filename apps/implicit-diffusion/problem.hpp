@@ -21,8 +21,15 @@ using implicit_diffusion::Potential;
 using implicit_diffusion::Reward;
 using implicit_diffusion::Workers;
 
-Potential<float> make_potential(const PotentialSpec& spec);
-Reward<float> make_reward(const RewardSpec& spec);
+// For Real float, which runs use, and double, which they are checked with.
+template <class Real = float>
+Potential<Real> make_potential(const PotentialSpec& spec);
+template <class Real = float>
+Reward<Real> make_reward(const RewardSpec& spec);
+
+// Sampler and gradient estimator of the configuration's objective: the sum of its reward, reference and base.
+implicit_diffusion::LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>& potential,
+                                                      const implicit_diffusion::LangevinOptions& options);
 
 // Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is
 // allocated.

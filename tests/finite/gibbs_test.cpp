@@ -6,6 +6,7 @@
 #include "implicit_diffusion/finite/implicit_function.hpp"
 #include "implicit_diffusion/finite/sampler.hpp"
 #include "io/expect_error.hpp"
+#include "problems/finite_states.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,25 +18,23 @@
 namespace implicit_diffusion {
 namespace {
 
-const std::vector<double> theta{.4, -.6};
-const std::vector<double> reward{1, 0, 2, -1};
+const std::vector<double> theta = problems::FourStates().theta;
+const std::vector<double> reward = problems::FourStates().reward;
 
-LinearPotential four_states() { return {{.2, -.1, .5, 0.}, {1., -.5, .3, .8, -.7, .2, 0., 1.5}}; }
+LinearPotential four_states() { return problems::FourStates().potential; }
 
 TEST(Gibbs, HasTheKnownNumbersOfFourStates) {
+  const problems::FourStates known;
   LinearPotential v = four_states();
   v.prepare(theta);
   std::vector<double> law(4), gradient(2);
   gibbs_law(v, law);
-  const std::vector<double> known{.075922179099, .295807485661, .168967916964, .459302418276};
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(law[i], known[i], 1e-11);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(law[i], known.law[i], 1e-11);
   GibbsGradient estimator(v, RewardObjective(reward));
   estimator.exact(theta, gradient);
-  EXPECT_NEAR(gradient[0], -.158524880345, 1e-11);
-  EXPECT_NEAR(gradient[1], -.617453615971, 1e-11);
-  estimator.estimate(Distribution{{.1, .2, .3, .4}}, theta, 0, gradient);
-  EXPECT_NEAR(gradient[0], -.305, 1e-14);
-  EXPECT_NEAR(gradient[1], -.761, 1e-14);
+  for (std::size_t j = 0; j < 2; ++j) EXPECT_NEAR(gradient[j], known.gradient[j], 1e-11);
+  estimator.estimate(Distribution{known.p}, theta, 0, gradient);
+  for (std::size_t j = 0; j < 2; ++j) EXPECT_NEAR(gradient[j], known.gradient_at_p[j], 1e-14);
 }
 
 // [diag(1/p), 1; 1', 0] at a p that is not the law: the system itself, and the covariance that solves it.

@@ -9,6 +9,7 @@
 #include "implicit_diffusion/finite/objective.hpp"
 #include "implicit_diffusion/finite/ring.hpp"
 #include "io/expect_error.hpp"
+#include "problems/finite_states.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,32 +21,24 @@
 namespace implicit_diffusion {
 namespace {
 
-SoftmaxChain three_states() {
-  return {
-      TransitionMatrix::dense(3), {0., .5, -.2, .3, 0., .1, -.4, .2, 0.}, {{.2, -.1, .4, 0., .6, -.3, .5, .1, -.2}}};
-}
-
-// Worked out apart, in another language; 11 decimals are given.
 TEST(StationarySystem, HasTheKnownNumbersOfThreeStates) {
-  SoftmaxChain chain = three_states();
-  chain.prepare(std::vector<double>{.7});
+  const problems::ThreeStates known;
+  SoftmaxChain chain = known.chain;
+  chain.prepare(known.theta);
   chain.matrix().require_stochastic();
   StationarySystem system;
   system.factorise(chain.matrix());
-  const std::vector<double> law{.326501648159, .409001115831, .26449723601};
-  const std::vector<double> derivative{.012373026462, .034703658854, -.047076685315};
-  const std::vector<double> known_u{.991933197894, -1.97096585396, .465061359112};
   std::vector<double> flow(3), gamma(3), u(3), gradient(1);
   push_forward(chain, system.law(), 0, flow);
   system.forward(flow, gamma);
-  system.adjoint(std::vector<double>{1, -2, .5}, u);
+  system.adjoint(known.f, u);
   pull_back(chain, system.law(), u, gradient);
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_NEAR(system.law()[i], law[i], 1e-11);
-    EXPECT_NEAR(gamma[i], derivative[i], 1e-11);
-    EXPECT_NEAR(u[i], known_u[i], 1e-11);
+    EXPECT_NEAR(system.law()[i], known.law[i], 1e-11);
+    EXPECT_NEAR(gamma[i], known.derivative[i], 1e-11);
+    EXPECT_NEAR(u[i], known.u[i], 1e-11);
   }
-  EXPECT_NEAR(gradient[0], -.080572633903, 1e-11);
+  EXPECT_NEAR(gradient[0], known.gradient[0], 1e-11);
 }
 
 // An objective that is neither linear nor a sum over states: (p . a)^2 + |p|^2.

@@ -60,6 +60,12 @@ Row data(std::string name, std::string data_file, std::string bytes, int code, W
               std::move(words), {{data_file, std::move(bytes)}});
 }
 
+// The same, given to `check` in place of `run`.
+Row checked(Row row) {
+  row.arguments.front() = "check";
+  return row;
+}
+
 std::string npy(std::vector<double> values, std::vector<std::size_t> shape) { return io::npy_bytes(values, shape); }
 
 std::vector<Row> rows() {
@@ -67,7 +73,6 @@ std::vector<Row> rows() {
   std::vector<Row> all{
       // The command line.
       {"UnknownCommand", {"reprt"}, 2, {"reprt", "unknown command", "did you mean report?"}},
-      {"CommandToCome", {"check"}, 2, {"check", "unknown command"}},
       {"UnknownOptionOfTheProgram", {"--versoin"}, 2, {"--versoin", "unknown option", "did you mean --version?"}},
       {"UnknownExperiment", {"run", "langevin-rewrd"}, 2, {"'langevin-rewrd'", "did you mean langevin-reward?"}},
       {"UnknownExperimentFarFromAll", {"run", "zzz"}, 2, {"'zzz'", "list"}},
@@ -282,6 +287,30 @@ std::vector<Row> rows() {
            {"t.npy: 2 numbers, the potential has 1 parameters"}, {{"t.npy", npy({1, 2}, {1, 2})}}),
       file("ThetaFileWithNan", "theta = [0.0]", "theta_file = \"t.npy\"", 65, {"t.npy", "nan"},
            {{"t.npy", npy({nan}, {1, 1})}}),
+
+      // A check reads what a run would.
+      {"CheckUnknownExperiment", {"check", "langevin-rewrd"}, 2, {"'langevin-rewrd'", "did you mean langevin-reward?"}},
+      {"CheckEmpty", {"check", ""}, 2, {"check: ", "'' is not a name"}},
+      {"CheckUnknownOption", {"check", "--steps", "3"}, 2, {"--steps", "unknown option"}},
+      {"CheckIsaUnknown", {"check", "--isa", "v5"}, 2, {"--isa: 'v5' is not one of baseline, v3, v4"}},
+      {"CheckSeedNegative", {"check", "--seed", "-1"}, 2, {"--seed: -1 must be at least 0"}},
+      {"CheckSetUnknownKey",
+       {"check", "langevin-reward", "--set", "step_sise=1"},
+       2,
+       {"--set step_sise: unknown key; did you mean step_size?"}},
+      {"CheckSetWithoutAnExperiment", {"check", "--set", "step_size=1"}, 2, {"--set: ", "name or file is missing"}},
+      checked(text("CheckSyntaxError", "steps = \n", 2, {"x.toml:1: "})),
+      checked(file("CheckPrecisionNotPositive", "[[1.0]]", "[[-1.0]]", 2, {"x.toml:8: potential.precision"})),
+      {"CheckFileIsMissing", {"check", "x.toml"}, 66, {"x.toml: no such file"}},
+      {"CheckFileIsADirectory", {"check", "x.toml"}, 66, {"x.toml: is a directory"}, {{"x.toml/", ""}}},
+      checked(
+          file("CheckDataMissing", "[start]", "[reference]\ndata = \"no.csv\"\n[start]", 66, {"no.csv: no such file"})),
+      checked(data("CheckDataColumns", "d.csv", "1,2\n3,4\n", 65, {"2 columns, the potential has dimension 1"})),
+      checked(data("CheckDataNan", "d.csv", "1\n2\nnan\n", 65, {"row 3, column 1", "nan"})),
+      checked(file("CheckSamplesOfWrongCount", "[start]", "[start]\nsamples = \"s.npy\"", 65,
+                   {"s.npy: 2 samples, 100 particles"}, {{"s.npy", npy({1, 2}, {2, 1})}})),
+      checked(file("CheckThetaFileDamaged", "theta = [0.0]", "theta_file = \"t.npy\"", 65, {"t.npy"},
+                   {{"t.npy", "\x93NUMPY"}})),
 
       // The output folder.
       option("OutputEmpty", {"--output", ""}, {"--output: '' is not a name"}),

@@ -37,7 +37,8 @@ offers_all_options() {
   fi
 }
 
-offers 'list run report --help --version' ''
+offers 'list run check report --help --version' ''
+offers 'check' c
 offers 'run report' r
 offers '--version' --v
 offers 'langevin-comparison langevin-reward' run lang
@@ -51,12 +52,17 @@ offers 'v3 v4' run langevin-reward --isa v
 offers '' run langevin-reward --seed ''
 offers '--print-config' run langevin-reward --p
 offers 'runs' run langevin-reward --output r
+offers 'langevin-reward' check langevin-r
+offers 'mine.toml' check mi
+offers 'v3 v4' check --isa v
+offers '--seed --set' check --s
 offers 'runs/one' report runs/
 offers '--output' report --o
 offers 'notes.txt' report runs --output no
 offers_all_options
 offers_all_options list
 offers_all_options run
+offers_all_options check
 offers_all_options report
 
 # Names with nothing else that begins like them.

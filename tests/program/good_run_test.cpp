@@ -464,7 +464,7 @@ TEST(Commands, ListNamesTheExperimentsAtOnce) {
 
 TEST(Commands, HelpHasAnExampleThatTheProgramAccepts) {
   const Folder folder;
-  for (const Words& command : {Words{}, Words{"list"}, Words{"run"}, Words{"report"}}) {
+  for (const Words& command : {Words{}, Words{"list"}, Words{"run"}, Words{"check"}, Words{"report"}}) {
     const Result result = run(folder, command + Words{"--help"});
     EXPECT_EQ(result.code, 0);
     EXPECT_EQ(result.err, "");

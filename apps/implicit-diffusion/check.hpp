@@ -1,0 +1,32 @@
+// What `check` compares, a function for each family of problems. Every row is a comparison (check_rows.hpp); all noise is a function of
+// the seed.
+#pragma once
+
+#include "check_rows.hpp"
+#include "configuration.hpp"
+#include "finite_state.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace program {
+
+// A Langevin experiment: derivatives, the sampling step, the gradient estimators of its objective, its baselines. Reads the files the
+// experiment names, and throws the Error that a run would.
+std::vector<CheckRow> check_langevin(const Configuration& c);
+
+// The gradient estimators of its objective alone.
+std::vector<CheckRow> check_gradients(const Configuration& c);
+
+// Fixed problems on finite sets.
+std::vector<CheckRow> check_gibbs(std::uint64_t seed);
+std::vector<CheckRow> check_softmax_chain(std::uint64_t seed);
+std::vector<CheckRow> check_ring(std::uint64_t seed);
+
+// The ring of a finite-state experiment, at its first theta.
+std::vector<CheckRow> check_finite_state(const FiniteStateConfiguration& c);
+
+// The mean-field recursion that the rates of the theorems are measured on.
+std::vector<CheckRow> check_rates();
+
+}  // namespace program
