@@ -122,8 +122,9 @@ class MixtureScore<form>::Level {
             own[1 + d + j] =
                 own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[i * d + j])), -(r[i] * q[j] * g[j]));
         } else {
-          for (std::size_t a = 0, k = 1 + d; a < d; ++a)
-            for (std::size_t b = 0; b <= a; ++b, ++k) {
+          for (std::size_t a = 0; a < d; ++a)
+            for (std::size_t b = 0; b <= a; ++b) {
+              const std::size_t k = 1 + d + a * (a + 1) / 2 + b;
               const N both = fma(q[a], g[b], q[b] * g[a]);
               own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[(i * d + a) * d + b])), -(r[i] * both));
             }
