@@ -55,7 +55,7 @@ Experiment load_experiment(const std::string& name_or_file, const Overrides& ove
     for (const auto& [name, text] : experiments) names.push_back(name);
     const auto near = nearest(name_or_file, names);
     throw Error(
-        ErrorKind::usage, "run",
+        ErrorKind::usage, "experiment",
         fmt::format("no experiment is called {}{}", io::excerpt(name_or_file),
                     near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
   }

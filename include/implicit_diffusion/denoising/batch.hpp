@@ -18,7 +18,7 @@ struct PathBatch {
   std::int64_t birth = 0;              // the round at which it was drawn
   std::size_t step = 0;                // n: steps made
   Population<Real> points;             // y_n
-  std::vector<Population<Real>> path;  // y_0, y_k, y_2k, ... with k = keep_every, as far as n > 0, k, 2k, ...
+  std::vector<Population<Real>> path;  // y_0, y_k, y_2k, ... below n, k = keep_every; what is beyond is memory for more
   std::vector<Real> penalty;           // U of each sample; empty where there is no frozen model
   // The thetas of the steps, for replays: the i-th made the steps up to `until`. Empty where the whole path is kept.
   struct Stretch {

@@ -120,8 +120,7 @@ class DenoisingSampler {
     const std::size_t first = b.step, last = first + chain_.steps() / chain_.slots();
     if (last > chain_.steps()) throw Error(ErrorKind::usage, "batch", "it has made all its steps");
     const std::size_t keep = chain_.keep_every();
-    for (std::size_t n = (first + keep - 1) / keep; n * keep < last; ++n)
-      b.path.emplace_back(b.points.size(), b.points.dimension());
+    while (b.path.size() * keep < last) b.path.emplace_back(b.points.size(), b.points.dimension());
     if (chain_.frozen() && b.penalty.empty()) b.penalty.assign(b.points.blocks() * block_size, Real(0));
     for_each_block(chain_.workers(), b.points, [&](std::size_t block) {
       const Block<Real> y = b.points.block(block);
@@ -159,7 +158,6 @@ struct DenoisingStart {
   void draw(PathBatch<Real>& b, std::int64_t round) const {
     b.birth = round;
     b.step = 0;
-    b.path.clear();
     b.thetas.clear();
     std::fill(b.penalty.begin(), b.penalty.end(), Real(0));
     for (std::size_t k = 0; k < b.points.blocks(); ++k) {
