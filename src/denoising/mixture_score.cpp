@@ -157,6 +157,28 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
   }
 }
 
+GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t) {
+  GaussianMixture law = p;
+  const std::size_t d = p.dimension();
+  double sum = 0;
+  std::vector<double> exponents;
+  for (Gaussian& g : law.components) {
+    double exponent = 0;
+    const std::vector<double> mean = g.mean;
+    for (std::size_t a = 0; a < d; ++a) {
+      double shift = 0;
+      for (std::size_t b = 0; b < d; ++b) shift += g.covariance[a * d + b] * t[b];
+      exponent += t[a] * (mean[a] + shift / 2);
+      g.mean[a] += shift;
+    }
+    exponents.push_back(exponent);
+  }
+  const double highest = *std::max_element(exponents.begin(), exponents.end());
+  for (std::size_t i = 0; i < exponents.size(); ++i) sum += law.weights[i] *= std::exp(exponents[i] - highest);
+  for (double& w : law.weights) w /= sum;
+  return law;
+}
+
 template class MixtureScore<Spread::isotropic>;
 template class MixtureScore<Spread::diagonal>;
 template class MixtureScore<Spread::cholesky>;

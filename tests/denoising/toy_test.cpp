@@ -161,7 +161,7 @@ TEST(Reconstruction, HasTheKnownErrors) {
   for (const double g : exact) size = std::max(size, std::abs(g));
   double last_error = 1;
   for (const auto& [refinements, known] : {std::pair{0, 4.3e-3}, {1, 2.3e-5}, {2, 1.1e-7}, {40, 0.0}}) {
-    ReconstructedGradient<double> estimator(chain, Distance{}, 1, static_cast<std::size_t>(refinements));
+    ReconstructedGradient<double> estimator(chain, Distance{}, {}, static_cast<std::size_t>(refinements));
     estimator.estimate(b, theta0, 0, found);
     double error = 0;
     for (std::size_t j = 0; j < 6; ++j) error = std::max(error, std::abs(found[j] - exact[j]));
@@ -169,6 +169,14 @@ TEST(Reconstruction, HasTheKnownErrors) {
     EXPECT_LT(estimator.reconstruction_error(), last_error) << "it is measured";
     last_error = estimator.reconstruction_error();
   }
+  // With the path KL as well.
+  auto both = make_chain(Dynamics::euler_ode, 64, {}, true);
+  PathBatch<double> c = batch_at({.3, -.8, 1.1, .4});
+  DenoisingSampler<double>(both).advance(c, theta0, {});
+  const DenoisingObjective o{.lambda = 1.3, .beta = .7};
+  PathGradient<double>(both, Distance{}, o).estimate(c, theta0, 0, exact);
+  ReconstructedGradient<double>(both, Distance{}, o, 40).estimate(c, theta0, 0, found);
+  expect_near(found, exact, 1e-11);
   auto noisy = make_chain(Dynamics::euler_sde, 4);
   EXPECT_THROW(ReconstructedGradient<double>(noisy, Distance{}), Error);
 }
@@ -244,7 +252,7 @@ TEST(Queue, WithReconstructedPathsHasTheKnownTheta) {
         {2, 0, Vector{.714519236215, -.610731360957, -.372201386433, -.037993880652, .353846191113, -.185845906184}},
         {1, 0, Vector{.645543655931, -.576747520677, -.421211623755, .03747915898, .458258252318, -.325067915491}}}) {
     auto chain = make_chain(Dynamics::euler_ode, 4, {.slots = static_cast<std::size_t>(slots)});
-    ReconstructedGradient<double> estimator(chain, Distance{}, 1, static_cast<std::size_t>(refinements));
+    ReconstructedGradient<double> estimator(chain, Distance{}, {}, static_cast<std::size_t>(refinements));
     expect_near(queue_result(chain, estimator, 5), theta, 1e-10);
   }
 }

@@ -128,9 +128,11 @@ class PathGradient {
   // The models that made the path, where it must be replayed.
   std::vector<ScoreModel<Real>> models_of(const PathBatch<Real>& b) const {
     std::vector<ScoreModel<Real>> models;
+    std::size_t first = 0;
     for (const auto& stretch : b.thetas) {
-      models.push_back(chain_.model());
-      models.back().prepare(stretch.theta, chain_.grid());
+      models.push_back(chain_.model().blank());
+      models.back().prepare(stretch.theta, chain_.grid(), first, stretch.until);
+      first = stretch.until;
     }
     return models;
   }
@@ -197,7 +199,7 @@ namespace detail {
 // One step of a chain without noise followed backwards: z_n from z_{n+1} by z = z_{n+1} - h mu(t_n, z), 1 + `refinements` iterations from
 // z_{n+1}, then the adjoint there. z and a by coordinate: [j block_size + i]; adds to the gradient.
 template <class Real>
-void follow_back(const ReverseChain<Real>& chain, std::size_t n, std::size_t refinements,
+void follow_back(const ReverseChain<Real>& chain, double beta, std::size_t n, std::size_t refinements,
                  const Block<const Real>& shape, Real* z, Real* a, double* gradient) {
   const std::size_t d = shape.dimension;
   BlockArray<Real> image(d), next(d);
@@ -215,8 +217,8 @@ void follow_back(const ReverseChain<Real>& chain, std::size_t n, std::size_t ref
   }
   std::copy_n(next.data(), d * block_size, z);
   std::vector<double> sums(chain.model().sums(n), 0.0);
-  chain.model().backward(n, nullptr,
-                         {chain.coefficients(n), 0, {z, block_size, shape.size, d, shape.first}, a, sums.data()});
+  chain.model().backward(n, beta != 0 ? chain.frozen() : nullptr,
+                         {chain.coefficients(n), beta, {z, block_size, shape.size, d, shape.first}, a, sums.data()});
   chain.model().add_gradient(n, sums.data(), gradient);
 }
 
@@ -240,8 +242,9 @@ void copy_points(const Block<const Real>& from, Real* to) {
 template <class Real>
 class ReconstructedGradient {
  public:
-  ReconstructedGradient(ReverseChain<Real>& chain, Reward<Real> reward, double lambda = 1, std::size_t refinements = 0)
-      : chain_(chain), reward_(std::move(reward)), lambda_(lambda), refinements_(refinements) {
+  ReconstructedGradient(ReverseChain<Real>& chain, Reward<Real> reward, DenoisingObjective objective = {},
+                        std::size_t refinements = 0)
+      : chain_(chain), reward_(std::move(reward)), objective_(objective), refinements_(refinements) {
     detail::require_gradient(reward_);
     detail::require_no_noise(chain_);
   }
@@ -252,10 +255,10 @@ class ReconstructedGradient {
     detail::mean_over_blocks(chain_.workers(), b.points, gradient, [&](std::size_t block, std::span<double> sums) {
       const Block<const Real> end = b.points.block(block);
       BlockArray<Real> a(end.dimension), z(end.dimension);
-      detail::start_adjoint(reward_, lambda_, end, a.data());
+      detail::start_adjoint(reward_, objective_.lambda, end, a.data());
       detail::copy_points(end, z.data());
       for (std::size_t n = chain_.steps(); n-- > 0;)
-        detail::follow_back(chain_, n, refinements_, end, z.data(), a.data(), sums.data());
+        detail::follow_back(chain_, objective_.beta, n, refinements_, end, z.data(), a.data(), sums.data());
       if (b.path.empty()) return;
       const Block<const Real> begin = b.path.front().block(block);
       for (std::size_t j = 0; j < end.dimension; ++j)
@@ -272,7 +275,7 @@ class ReconstructedGradient {
  private:
   ReverseChain<Real>& chain_;
   Reward<Real> reward_;
-  double lambda_;
+  DenoisingObjective objective_;
   std::size_t refinements_;
   double error_ = 0;
 };
@@ -289,8 +292,8 @@ struct BackwardBatch {
 template <class Real>
 class DenoisingBackward {
  public:
-  DenoisingBackward(ReverseChain<Real>& chain, Reward<Real> reward, double lambda = 1)
-      : chain_(chain), reward_(std::move(reward)), lambda_(lambda) {
+  DenoisingBackward(ReverseChain<Real>& chain, Reward<Real> reward, DenoisingObjective objective = {})
+      : chain_(chain), reward_(std::move(reward)), objective_(objective) {
     detail::require_gradient(reward_);
     detail::require_no_noise(chain_);
   }
@@ -302,7 +305,8 @@ class DenoisingBackward {
                           std::vector<double>(blocks * chain_.parameters()),
                           {}};
     for (std::size_t k = 0; k < blocks; ++k)
-      detail::start_adjoint<Real>(reward_, lambda_, finished.points.block(k), b.adjoint.data() + k * d * block_size);
+      detail::start_adjoint<Real>(reward_, objective_.lambda, finished.points.block(k),
+                                  b.adjoint.data() + k * d * block_size);
     return b;
   }
 
@@ -315,8 +319,8 @@ class DenoisingBackward {
       BlockArray<Real> z(d);
       const Block<const Real> shape{y.data, y.stride, y.size, d, y.first};
       detail::copy_points(shape, z.data());
-      detail::follow_back(chain_, chain_.steps() - 1 - s, 0, shape, z.data(), b.adjoint.data() + k * d * block_size,
-                          b.gradients.data() + k * p);
+      detail::follow_back(chain_, objective_.beta, chain_.steps() - 1 - s, 0, shape, z.data(),
+                          b.adjoint.data() + k * d * block_size, b.gradients.data() + k * p);
       for (std::size_t j = 0; j < d; ++j) std::copy_n(z.data() + j * block_size, y.size, y.data + j * y.stride);
     });
   }
@@ -332,7 +336,7 @@ class DenoisingBackward {
  private:
   ReverseChain<Real>& chain_;
   Reward<Real> reward_;
-  double lambda_;
+  DenoisingObjective objective_;
 };
 
 }  // namespace implicit_diffusion

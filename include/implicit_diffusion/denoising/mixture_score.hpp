@@ -220,6 +220,10 @@ class MixtureScore<form>::Level {
   std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
 };
 
+// The law proportional to p(x) exp(t . x), p a mixture: the same covariances, means m_i + S_i t, weights w_i exp(t . m_i + t' S_i t / 2). With
+// t = lambda r / beta it is the law that finetuning with the reward r . x and the path KL to p leads to.
+GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t);
+
 extern template class MixtureScore<Spread::isotropic>;
 extern template class MixtureScore<Spread::diagonal>;
 extern template class MixtureScore<Spread::cholesky>;

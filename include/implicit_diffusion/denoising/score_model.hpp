@@ -70,8 +70,12 @@ class ScoreModel {
   std::size_t dimension() const { return model_->dimension(); }
   std::size_t parameters() const { return model_->parameters(); }
 
-  // The model at theta, at the noise levels tau_0, ..., tau_{T-1} of the grid. It is never asked for its score at tau = 0.
-  void prepare(std::span<const double> theta, const TimeGrid& grid) { model_->prepare(theta, grid); }
+  // The model at theta, at the noise levels tau_m of the grid, first <= m < last: by default all of them but 0, at which it is never asked
+  // for its score.
+  void prepare(std::span<const double> theta, const TimeGrid& grid) { prepare(theta, grid, 0, grid.steps()); }
+  void prepare(std::span<const double> theta, const TimeGrid& grid, std::size_t first, std::size_t last) {
+    model_->prepare(theta, grid, first, last);
+  }
 
   // A step of one block at noise level m. `base`, or null, is a prepared model of the same type.
   void forward(std::size_t m, const ScoreModel* base, const ForwardStep<Real>& step) const {
@@ -86,15 +90,19 @@ class ScoreModel {
     model_->add_gradient(m, sums, gradient);
   }
 
+  // The same model, prepared for nothing.
+  ScoreModel blank() const { return ScoreModel(model_->blank()); }
+
   bool same_type(const ScoreModel& other) const { return typeid(*model_) == typeid(*other.model_); }
 
  private:
   struct Model {
     virtual ~Model() = default;
     virtual std::unique_ptr<Model> clone() const = 0;
+    virtual std::unique_ptr<Model> blank() const = 0;
     virtual std::size_t dimension() const = 0;
     virtual std::size_t parameters() const = 0;
-    virtual void prepare(std::span<const double> theta, const TimeGrid& grid) = 0;
+    virtual void prepare(std::span<const double> theta, const TimeGrid& grid, std::size_t first, std::size_t last) = 0;
     virtual void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const = 0;
     virtual void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const = 0;
     virtual std::size_t sums(std::size_t m) const = 0;
@@ -108,30 +116,36 @@ class ScoreModel {
     explicit Pointwise(M given) : model(std::move(given)) {}
 
     std::unique_ptr<Model> clone() const override { return std::make_unique<Pointwise>(*this); }
+    std::unique_ptr<Model> blank() const override { return std::make_unique<Pointwise>(model); }
     std::size_t dimension() const override { return model.dimension(); }
     std::size_t parameters() const override { return model.parameters(); }
-    void prepare(std::span<const double> theta, const TimeGrid& grid) override {
+    void prepare(std::span<const double> theta, const TimeGrid& grid, std::size_t from, std::size_t to) override {
       model.prepare(theta);
+      first = from;
       levels.clear();
-      for (std::size_t m = 0; m < grid.steps(); ++m) levels.push_back(model.level(grid.tau[m]));
+      for (std::size_t m = from; m < to; ++m) levels.push_back(model.level(grid.tau[m]));
     }
+    const Level& at(std::size_t m) const { return levels[m - first]; }
     const Level* level_of(const Model* base, std::size_t m) const {
-      return base ? &static_cast<const Pointwise*>(base)->levels[m] : nullptr;
+      return base ? &static_cast<const Pointwise*>(base)->at(m) : nullptr;
     }
     void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const override {
-      score_kernels<Real>(levels[m]).forward(levels[m], level_of(base, m), step);
+      score_kernels<Real>(at(m)).forward(at(m), level_of(base, m), step);
     }
     void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const override {
-      score_kernels<Real>(levels[m]).backward(levels[m], level_of(base, m), step);
+      score_kernels<Real>(at(m)).backward(at(m), level_of(base, m), step);
     }
-    std::size_t sums(std::size_t m) const override { return levels[m].sums(); }
+    std::size_t sums(std::size_t m) const override { return at(m).sums(); }
     void add_gradient(std::size_t m, const double* sums, double* gradient) const override {
-      levels[m].add_gradient(sums, gradient);
+      at(m).add_gradient(sums, gradient);
     }
 
     M model;
+    std::size_t first = 0;  // the level of the first
     std::vector<Level> levels;
   };
+
+  explicit ScoreModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
 
   std::unique_ptr<Model> model_;
 };
