@@ -214,7 +214,7 @@ std::vector<std::filesystem::path> list_directory(const std::filesystem::path& p
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
   while (error == std::errc::interrupted) entry = std::filesystem::directory_iterator(path, error);
-  if (error == std::errc::no_such_file_or_directory) return {};
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return {};
   std::vector<std::filesystem::path> all;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) all.push_back(entry->path());
   if (error)
