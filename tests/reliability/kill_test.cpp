@@ -25,15 +25,29 @@ class Moments {
   std::mt19937_64 random_{seed_of_moments};
 };
 
+// Of the run, or of one of its repeats.
+bool has_checkpoint(const fs::path& run) {
+  for (const auto& entry : fs::recursive_directory_iterator(run))
+    if (entry.path().extension() == ".checkpoint") return true;
+  return false;
+}
+
+// What a run that was stopped says of itself is in its newest checkpoint.
+void expect_state_written(const fs::path& run) {
+  const Json summary = json(run / "summary.json");
+  EXPECT_TRUE(summary["status"] == "interrupted" || summary["status"] == "completed") << summary["status"];
+  EXPECT_EQ(newest_in(run).step(), summary["steps"].get<std::int64_t>());
+}
+
 TEST(Survival, OfKillsAtRandomMoments) {
   const int wanted = full ? 20 : 1;
   Moments moments;
-  int all_killed = 0, all_resumed = 0, all_begun = 0, all_runs = 0, all_same = 0;
+  int all_killed = 0, all_resumed = 0, all_from_checkpoint = 0, all_begun = 0, all_runs = 0, all_same = 0;
   for (const Kind& kind : kinds) {
     const Folder folder;
     const Result whole = run(folder, kind.words("whole"));
     ASSERT_EQ(whole.code, 0) << whole.err;
-    int killed = 0, resumed = 0, begun = 0, runs = 0, same = 0;
+    int killed = 0, resumed = 0, from_checkpoint = 0, begun = 0, runs = 0, same = 0;
     while (killed < wanted && runs < 20 * wanted) {
       const std::string name = fmt::format("run-{}", runs++);
       Result result;
@@ -41,6 +55,7 @@ TEST(Survival, OfKillsAtRandomMoments) {
       do {
         const Words resume = resume_words(folder / name);
         resumed += !resume.empty();
+        from_checkpoint += !resume.empty() && has_checkpoint(folder / name);
         begun += resume.empty() && !first;
         Process process({.arguments = kind.words(name, resume + moments.threads()), .folder = folder.path()});
         if (first || moments.one_in(2)) {
@@ -58,14 +73,20 @@ TEST(Survival, OfKillsAtRandomMoments) {
       same += is_same ? 1 : 0;
       fs::remove_all(folder / name);
     }
+    EXPECT_GE(from_checkpoint, wanted / 2) << kind.name << ": it is killed before there is anything to go on from";
     EXPECT_GE(killed, wanted) << kind.name << ": it is too fast to be killed";
     if (full)
-      count("kill -9", "{:<10} {:>3} killed, {:>3} resumed, {:>2} begun again, {} of {} runs identical", kind.name,
-            killed, resumed, begun, same, runs);
-    all_killed += killed, all_resumed += resumed, all_begun += begun, all_runs += runs, all_same += same;
+      count("kill -9",
+            "{:<10} {:>3} killed, {:>3} resumed, {:>3} of them from a checkpoint, {} begun again, {} of {} runs "
+            "identical",
+            kind.name, killed, resumed, from_checkpoint, begun, same, runs);
+    all_killed += killed, all_resumed += resumed, all_from_checkpoint += from_checkpoint, all_begun += begun,
+        all_runs += runs, all_same += same;
   }
-  count("kill -9", "{:<10} {:>3} killed, {:>3} resumed, {:>2} begun again, {} of {} runs identical (moments: seed {})",
-        "all", all_killed, all_resumed, all_begun, all_same, all_runs, seed_of_moments);
+  count("kill -9",
+        "{:<10} {:>3} killed, {:>3} resumed, {:>3} of them from a checkpoint, {} begun again, {} of {} runs identical "
+        "(moments: seed {})",
+        "all", all_killed, all_resumed, all_from_checkpoint, all_begun, all_same, all_runs, seed_of_moments);
 }
 
 class Signal : public testing::TestWithParam<int> {};
@@ -95,11 +116,9 @@ TEST_P(Signal, AtRandomMoments) {
       ++landed;
       EXPECT_EQ(result.code, 128 + signal) << kind.name << ": " << result.err;
       EXPECT_EQ(result.err, "") << kind.name;
-      if (kind.name != "repeats") {
-        const Json summary = json(place / "summary.json");
-        EXPECT_EQ(summary["status"], "interrupted") << kind.name;
-        EXPECT_EQ(newest_in(place).step(), summary["steps"].get<std::int64_t>()) << "the state was written";
-      }
+      if (kind.name != "repeats") expect_state_written(place);
+      for (const auto& entry : fs::directory_iterator(place))  // the repeats that were begun
+        if (entry.path().filename().string().starts_with("seed-")) expect_state_written(entry.path());
       const Result again = run(folder, kind.words(name, Words{"--resume"} + moments.threads()));
       EXPECT_EQ(again.code, 0) << again.err;
       const auto same = same_run(folder / "whole", place);
