@@ -84,8 +84,8 @@ TEST_F(Damage, IsNamedByTheProgramWhichGoesOn) {
 // A checkpoint with all its checksums right and a section that is not: no accident, but nothing that should crash either.
 TEST_F(Damage, BehindTheChecksumsDoesNotCrashTheProgram) {
   const io::Checkpoint whole = io::Checkpoint::from_bytes(bytes_, "whole");
-  const Words names{"configuration", "step",   "theta", "optimizer", "samples", "rows",   "row_theta",
-                    "crossings",     "recent", "last",  "last_step", "seen",    "seconds"};
+  const Words names{"configuration", "step",   "theta",     "optimizer", "samples",   "rows", "row_theta",
+                    "crossings",     "recent", "snapshots", "last",      "last_step", "seen", "seconds"};
   ASSERT_EQ(std::accumulate(
                 names.begin(), names.end(), std::size_t{24},
                 [&](std::size_t sum, const auto& name) { return sum + 16 + name.size() + whole.get(name).size(); }),
