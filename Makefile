@@ -39,6 +39,18 @@ build: configure ## build everything: library, program, tests, benchmarks, examp
 test: build ## build everything and run all tests
 	@ctest --preset release -j "$$(nproc)"
 
+.PHONY: reliability
+reliability: configure ## kills, signals, failing disks and power cuts: what survives, counted (about 2 minutes)
+	@cmake --build --preset release --target reliability_test
+	@$(BUILD)/tests/reliability_test --full --gtest_brief=1
+
+.PHONY: fuzz
+fuzz: ## the readers of files on bytes that nobody would write, for a minute each (libFuzzer)
+	@scripts/setup fuzz
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz
+	@scripts/fuzz
+
 .PHONY: bench
 bench: program ## fixed problems, verified, then timed
 	$(PROGRAM) bench

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
-bool all_finite(const RunState& state) {
-  return !find_nonfinite(state.population) &&
-         std::all_of(state.theta.begin(), state.theta.end(), [](double t) { return std::isfinite(t); });
+bool all_finite(const auto& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](auto v) { return std::isfinite(v); });
 }
 
 }  // namespace
@@ -37,12 +37,13 @@ void Checkpoints::operator()(const RunState& state, const Recorder& recorder) {
 }
 
 std::optional<io::Checkpoint> Checkpoints::make(const RunState& state, const Recorder& recorder) const {
-  if (!all_finite(state)) return std::nullopt;
+  const std::vector<double> memory = state.optimizer.memory();
+  if (find_nonfinite(state.population) || !all_finite(state.theta) || !all_finite(memory)) return std::nullopt;
   io::Checkpoint c;
   c.put("configuration", without_steps(configuration_.resolved));
   c.put_number("step", state.step);
   c.put_numbers("theta", state.theta);
-  c.put_numbers("optimizer", state.optimizer.memory());
+  c.put_numbers("optimizer", memory);
   std::vector<float> samples;
   samples.reserve(state.population.size() * state.population.dimension());
   for (std::size_t j = 0; j < state.population.dimension(); ++j)
@@ -70,8 +71,11 @@ bool Checkpoints::resume(RunState& state, Recorder& recorder,
   const std::size_t n = state.population.size(), d = state.population.dimension();
   if (theta.size() != state.theta.size()) c->refuse("theta", "has another size");
   if (samples.size() != n * d) c->refuse("samples", "has another size");
-  if (!state.optimizer.restore(c->numbers<double>("optimizer"), theta.size()))
-    c->refuse("optimizer", "is of another kind");
+  const std::vector<double> memory = c->numbers<double>("optimizer");
+  if (!state.optimizer.restore(memory, theta.size())) c->refuse("optimizer", "is of another kind");
+  for (const auto& [name, finite] : {std::pair{"theta", all_finite(theta)}, std::pair{"samples", all_finite(samples)},
+                                     std::pair{"optimizer", all_finite(memory)}})
+    if (!finite) c->refuse(name, "is not finite");
   state.step = c->number<std::int64_t>("step");
   if (state.step < 0) c->refuse("step", "is negative");
   state.theta = theta;

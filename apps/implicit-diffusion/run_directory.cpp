@@ -31,6 +31,15 @@ constexpr std::array run_files{"config.toml", "summary.json",  "metrics.csv", "t
 // The folder of a comparison's single runs, below which each setting has its own.
 constexpr const char* settings_folder = "settings";
 
+// Removes what a run that was killed in the middle of writing a file has left of it.
+void clean(const fs::path& folder) {
+  io::remove_temporaries(folder);
+  io::remove_temporaries(folder / "checkpoints");
+  for (const fs::path& p : io::list_directory(folder))
+    if (is_repeat(p)) clean(p);
+  for (const fs::path& p : io::list_directory(folder / settings_folder)) clean(p);
+}
+
 }  // namespace
 
 std::string_view to_string(Status status) {
@@ -59,14 +68,15 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
     throw Error(ErrorKind::output, io::display(folder), "exists and is not a folder");
   io::make_directory(folder);
   io::FolderLock lock(folder);
-  if (!fs::is_empty(folder, error)) {
+  clean(folder);
+  if (const std::vector<fs::path> there = io::list_directory(folder); !there.empty()) {
     if (!overwrite)
       throw Error(ErrorKind::output, io::display(folder),
                   "exists and is not empty; --output names another folder, --overwrite replaces the run in it");
     std::vector<fs::path> old;
     for (const char* name : run_files) old.push_back(folder / name);
-    for (const auto& entry : fs::directory_iterator(folder, error))
-      if (is_repeat(entry.path()) || entry.path().filename() == settings_folder) old.push_back(entry.path());
+    std::copy_if(there.begin(), there.end(), std::back_inserter(old),
+                 [](const fs::path& p) { return is_repeat(p) || p.filename() == settings_folder; });
     for (const fs::path& p : old) {
       fs::remove_all(p, error);
       if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
@@ -82,6 +92,7 @@ io::FolderLock resume_directory(const fs::path& folder, const std::string& confi
   if (!fs::exists(file, error))
     throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
   io::FolderLock lock(folder);
+  clean(folder);
   if (without_steps(io::read_file(file)) != configuration)
     throw Error(
         ErrorKind::usage, "--resume",
@@ -116,8 +127,8 @@ int close_run(const fs::path& folder, const std::string& table, const RunOptions
 std::vector<fs::path> repeats_of(const fs::path& folder) {
   std::vector<fs::path> runs;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (is_repeat(entry.path()) && fs::exists(entry.path() / "config.toml", error)) runs.push_back(entry.path());
+  for (const fs::path& p : io::list_directory(folder))
+    if (is_repeat(p) && fs::exists(p / "config.toml", error)) runs.push_back(p);
   std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
     const std::string x = a.filename().string(), y = b.filename().string();
     return x.size() != y.size() ? x.size() < y.size() : x < y;

@@ -7,6 +7,8 @@
 
 #include "common.hpp"
 
+// What a file may break is not to be asserted: where toml++ 3.3 does, on "[[[", it finds the error itself two lines on.
+#define TOML_ASSERT(expr) static_assert(true)
 #include <toml++/toml.h>
 
 #include <algorithm>

@@ -77,9 +77,8 @@ struct Entry {
 // Newest first.
 std::vector<Entry> entries_of(const std::filesystem::path& folder) {
   std::vector<Entry> entries;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (const auto step = step_of(entry.path())) entries.push_back({*step, entry.path()});
+  for (const std::filesystem::path& file : list_directory(folder))
+    if (const auto step = step_of(file)) entries.push_back({*step, file});
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.step > b.step; });
   return entries;
 }
@@ -137,9 +136,13 @@ Checkpoint Checkpoint::from_bytes(std::string_view bytes, const std::string& whe
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint) {
   make_directory(folder);
   write_file(folder / fmt::format("{}{}{}", prefix, step, suffix), checkpoint.to_bytes(), Verify::yes);
-  const std::vector<Entry> entries = entries_of(folder);
-  std::error_code error;  // an old file that cannot be removed does no harm
-  for (std::size_t i = 2; i < entries.size(); ++i) std::filesystem::remove(entries[i].file, error);
+  try {
+    const std::vector<Entry> entries = entries_of(folder);
+    std::error_code error;
+    for (std::size_t i = 2; i < entries.size(); ++i) std::filesystem::remove(entries[i].file, error);
+  } catch (const Error&) {
+    // an old file that cannot be found or removed does no harm
+  }
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,

@@ -80,6 +80,17 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+constexpr std::string_view temporary_prefix = ".implicit-diffusion-", temporary_suffix = ".tmp";
+
+// The error number, or 0.
+int flush_directory(const std::filesystem::path& folder) {
+  const Descriptor directory(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  // EACCES: a folder that may be written but not read cannot be flushed.
+  if (directory.get() < 0) return errno == EACCES ? 0 : errno;
+  // EINVAL: this file system does not flush folders.
+  return uninterrupted([&] { return ::fsync(directory.get()); }) == 0 || errno == EINVAL ? 0 : errno;
+}
+
 // The system sees a name up to its first zero byte only: another file than the one that was meant.
 bool cuts_off(const std::filesystem::path& path) { return path.native().find('\0') != std::string::npos; }
 
@@ -147,7 +158,7 @@ void write_file(const std::filesystem::path& path, std::string_view bytes, Verif
   std::filesystem::path temporary;
   int fd = -1;
   for (int tried = 0; fd < 0 && tried < most_names; ++tried) {
-    temporary = folder / fmt::format(".implicit-diffusion-{}-{}.tmp", ::getpid(), counter++);
+    temporary = folder / fmt::format("{}{}-{}{}", temporary_prefix, ::getpid(), counter++, temporary_suffix);
     fd = uninterrupted([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
     if (fd < 0 && errno != EEXIST) break;
   }
@@ -182,22 +193,40 @@ void write_file(const std::filesystem::path& path, std::string_view bytes, Verif
   }
   removal.keep();
 
-  const Descriptor directory(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (directory.get() < 0) {
-    if (errno == EACCES) return;  // a folder that may be written but not read cannot be flushed
-    throw failed(errno);
-  }
-  // EINVAL: this file system does not flush folders.
-  if (uninterrupted([&] { return ::fsync(directory.get()); }) != 0 && errno != EINVAL) throw failed(errno);
+  if (const int error = flush_directory(folder); error != 0) throw failed(error);
 }
 
 void make_directory(const std::filesystem::path& path) {
   if (cuts_off(path)) throw Error(ErrorKind::output, display(path), "is not the name of a folder");
   std::error_code error;
+  std::vector<std::filesystem::path> made;
+  for (auto p = path; !std::filesystem::exists(p, error) && !error; p = folder_of(p)) made.push_back(p);
   std::filesystem::create_directories(path, error);
-  if (!error && std::filesystem::is_directory(path, error)) return;
-  throw Error(ErrorKind::output, display(path),
-              fmt::format("the folder cannot be made: {}", reason(error ? error.value() : ENOTDIR)));
+  if (error || !std::filesystem::is_directory(path, error))
+    throw Error(ErrorKind::output, display(path),
+                fmt::format("the folder cannot be made: {}", reason(error ? error.value() : ENOTDIR)));
+  for (const std::filesystem::path& p : made)
+    if (const int failed = flush_directory(folder_of(p)); failed != 0)
+      throw Error(ErrorKind::io, display(path), fmt::format("{} while making the folder", reason(failed)));
+}
+
+std::vector<std::filesystem::path> list_directory(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error);
+  while (error == std::errc::interrupted) entry = std::filesystem::directory_iterator(path, error);
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) return {};
+  std::vector<std::filesystem::path> all;
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) all.push_back(entry->path());
+  if (error)
+    throw Error(ErrorKind::io, display(path), fmt::format("the folder cannot be read: {}", reason(error.value())));
+  return all;
+}
+
+void remove_temporaries(const std::filesystem::path& folder) {
+  for (const std::filesystem::path& p : list_directory(folder)) {
+    const std::string name = p.filename().string();
+    if (name.starts_with(temporary_prefix) && name.ends_with(temporary_suffix)) ::unlink(p.c_str());
+  }
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder)

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -109,6 +110,34 @@ TEST(File, DoesNotLookForANameForEver) {
     std::ofstream(folder / (".implicit-diffusion-" + std::to_string(::getpid()) + "-" + std::to_string(k) + ".tmp"));
   EXPECT_ERROR(write_file(folder / "a", "x"), output, "cannot be written: File exists");
   EXPECT_EQ(folder.size(), 4000);
+}
+
+TEST(Folder, IsListedOrSaidToBeUnreadable) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(list_directory(folder.path()).empty());
+  EXPECT_TRUE(list_directory(folder / "nothing").empty());
+  write_file(folder / "a", "x");
+  make_directory(folder / "b/c");
+  std::vector<std::filesystem::path> all = list_directory(folder.path());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, (std::vector{folder / "a", folder / "b"}));
+  EXPECT_TRUE(list_directory(folder / "a").empty()) << "a file";
+  std::filesystem::create_symlink("loop", folder / "loop");
+  EXPECT_ERROR(list_directory(folder / "loop"), io,
+               "loop: the folder cannot be read: Too many levels of symbolic links");
+}
+
+TEST(Folder, IsFreedOfTemporaryFilesAndNothingElse) {
+  const TemporaryFolder folder;
+  for (const char* name : {".implicit-diffusion-1-0.tmp", ".implicit-diffusion-99999-12.tmp", ".other-1-0.tmp", "a.tmp",
+                           ".implicit-diffusion-notes"})
+    write_file(folder / name, "x");
+  make_directory(folder / "below");
+  write_file(folder / "below/.implicit-diffusion-1-0.tmp", "x");
+  remove_temporaries(folder.path());
+  remove_temporaries(folder / "nothing");
+  EXPECT_EQ(folder.size(), 4);
+  EXPECT_TRUE(std::filesystem::exists(folder / "below/.implicit-diffusion-1-0.tmp"));
 }
 
 TEST(Folder, IsLockedByOneAtATime) {

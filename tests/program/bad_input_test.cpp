@@ -245,6 +245,7 @@ std::vector<Row> rows() {
 
       // The file as such.
       file("SyntaxError", "steps = 5", "steps = ", 2, {"x.toml:2: "}),
+      file("SyntaxErrorInATableHeader", "steps = 5", "[[[steps", 2, {"x.toml:2: "}),
       file("KeyTwice", "steps = 5", "steps = 5\nsteps = 6", 2, {"x.toml:3: ", "'steps'"}),
       file("NotUtf8", "steps = 5", "title = \"\xff\"", 2, {"x.toml:2: ", "utf-8"}),
       file("ControlCharacters", "steps = 5", "st\x1b[31meps = 5", 2, {"x.toml:2: "}),

@@ -77,7 +77,7 @@ class Checkpoint {
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint);
 
 // The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are not are passed over,
-// newest first, each with a call of `refused`; where none is left a data Error says so.
+// newest first, each with a call of `refused`; where none is left a data Error says so. Throws an io Error if the folder cannot be read.
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,
                                             const std::function<void(const std::string& why)>& refused);
 

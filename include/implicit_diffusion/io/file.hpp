@@ -6,7 +6,7 @@
 // each of them.
 //
 // A kill in the middle of write_file may leave the temporary file, named `.implicit-diffusion-PID-N.tmp`; every other
-// failure removes it.
+// failure removes it, and remove_temporaries those of the killed.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace implicit_diffusion::io {
 
@@ -30,8 +31,16 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit = std
 enum class Verify { no, yes };
 void write_file(const std::filesystem::path& path, std::string_view bytes, Verify verify = Verify::no);
 
-// Makes the folder and those above it; one that exists is fine. Throws Error: output if it cannot be made.
+// Makes the folder and those above it, and flushes the folders that they are in; one that exists is fine. Throws Error:
+// output if it cannot be made, io if it cannot be flushed.
 void make_directory(const std::filesystem::path& path);
+
+// What is in a folder, in no order; nothing where there is no such folder. Throws an io Error if it cannot be read.
+std::vector<std::filesystem::path> list_directory(const std::filesystem::path& path);
+
+// Removes the temporary files in a folder, not those further down. For one who holds its lock: others may be writing
+// theirs.
+void remove_temporaries(const std::filesystem::path& folder);
 
 // Keeps a folder to one writer for as long as it lives: a second lock, of this process or another, is refused with an
 // output Error. It is the system's lock on the folder itself, so no file shows it, and it goes with the process however
