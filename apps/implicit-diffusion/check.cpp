@@ -96,9 +96,21 @@ covariances = [[[1.0, 0.3], [0.3, 1.0]], [[0.5, 0.0], [0.0, 1.0]]]
 )"},
 };
 
+// The noise of each problem is its own, so that rows of different problems are independent.
+std::uint64_t own_seed(std::uint64_t seed, std::string_view problem) {
+  std::uint64_t mixed = 0xcbf29ce484222325 ^ seed;
+  for (const char letter : problem) mixed = (mixed ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return mixed >> 1;
+}
+
+Problem own_langevin_problem(const std::string& name, Configuration c) {
+  c.seed = own_seed(c.seed, name);
+  return langevin_problem(name, c);
+}
+
 // What there is to check of an experiment, by its kind.
 struct ProblemsOf {
-  std::vector<Problem> operator()(const Configuration& c) const { return {langevin_problem(c.experiment, c)}; }
+  std::vector<Problem> operator()(const Configuration& c) const { return {own_langevin_problem(c.experiment, c)}; }
   // Each method once, whatever its inner steps, and the variants.
   std::vector<Problem> operator()(const Comparison& c) const {
     std::vector<Problem> all;
@@ -106,7 +118,7 @@ struct ProblemsOf {
     for (const Setting& s : c.settings) {
       if (s.variant.empty() && std::count(seen.begin(), seen.end(), s.configuration.method) > 0) continue;
       if (s.variant.empty()) seen.push_back(s.configuration.method);
-      all.push_back(langevin_problem(s.folder, s.configuration));
+      all.push_back(own_langevin_problem(s.folder, s.configuration));
     }
     return all;
   }
@@ -124,7 +136,7 @@ std::vector<Problem> problems(const CheckOptions& o) {
     throw Error(ErrorKind::usage, "--set", "changes one experiment: its name or file is missing, check NAME --set ...");
 
   std::vector<Problem> all;
-  const auto add = [&](const Configuration& c) { all.push_back(langevin_problem(c.experiment, c)); };
+  const auto add = [&](const Configuration& c) { all.push_back(own_langevin_problem(c.experiment, c)); };
   std::uint64_t seed = 0;
   for (const auto& [name, text] : built_in_experiments())
     if (const Experiment e = load_experiment(name, overrides); const auto* c = std::get_if<Configuration>(&e)) add(*c);
@@ -133,9 +145,9 @@ std::vector<Problem> problems(const CheckOptions& o) {
     seed = c.seed;
     add(c);
   }
-  all.push_back({"finite Gibbs law", [seed] { return check_gibbs(seed); }});
-  all.push_back({"softmax chain", [seed] { return check_softmax_chain(seed); }});
-  all.push_back({"ring chain", [seed] { return check_ring(seed); }});
+  all.push_back({"finite Gibbs law", [seed] { return check_gibbs(own_seed(seed, "gibbs")); }});
+  all.push_back({"softmax chain", [seed] { return check_softmax_chain(own_seed(seed, "softmax")); }});
+  all.push_back({"ring chain", [seed] { return check_ring(own_seed(seed, "ring")); }});
   all.push_back({"rates", check_rates});
   return all;
 }

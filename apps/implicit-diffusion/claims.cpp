@@ -47,8 +47,10 @@ std::string changes_of(const std::string& variant) {
   for (std::size_t at = 0; at < variant.size();) {
     const std::size_t end = std::min(variant.find(' ', at), variant.size());
     const std::string word = variant.substr(at, end - at);
+    const std::size_t dot = std::min(word.find('.'), word.find('='));  // the table's name is no news
     if (!word.empty() && !word.starts_with("method=") && !word.starts_with("inner_steps="))
-      changes += (changes.empty() ? "" : " ") + word;
+      changes +=
+          (changes.empty() ? "" : " ") + (word[std::min(dot, word.size() - 1)] == '.' ? word.substr(dot + 1) : word);
     at = end + 1;
   }
   return changes;
@@ -59,6 +61,7 @@ ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& run
   row.method = setting.configuration.method;
   row.inner_steps = setting.configuration.inner_steps;
   row.variant = setting.variant;
+  row.seeds = runs.size();
   const auto over = [&](auto&& figure) {
     std::vector<double> v;
     for (const Summary& r : runs) v.push_back(figure(r));
@@ -78,10 +81,23 @@ ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& run
   return row;
 }
 
-std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
+std::vector<Claim> judge_claims(const Comparison& c, const std::vector<ComparisonRow>& rows) {
   std::vector<Claim> claims;
   const ComparisonRow* implicit = find(rows, Method::implicit);
-  if (!implicit) return claims;
+  if (!implicit || implicit->reached.empty()) return claims;
+  // Whether all runs of a method are there, and of the single loop.
+  const auto complete = [&](Method method) {
+    std::size_t wanted = 0, found = 0;
+    for (const Setting& s : c.settings)
+      if (s.configuration.method == method || s.configuration.method == Method::implicit)
+        wanted += static_cast<std::size_t>(c.seeds);
+    for (const ComparisonRow& r : rows)
+      if (r.method == method || r.method == Method::implicit) found += r.seeds;
+    return found >= wanted;
+  };
+  const auto decide = [&](Method method, const std::string& said) {
+    return complete(method) ? said : "not decided: runs are missing";
+  };
   const std::string threshold = implicit->reached.empty() ? "" : minus(implicit->reached.back().value);
 
   if (const ComparisonRow* start = find(rows, Method::langevin_initial))
@@ -89,13 +105,14 @@ std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
         {"Implicit Diffusion optimises through sampling: the reward and the log-likelihood rise.",
          fmt::format("exact reward {} instead of {}; log-likelihood {} reached {}", three(implicit->exact_reward),
                      three(start->exact_reward), threshold, when(steps_to(*implicit))),
-         verdict(implicit->exact_reward > 2 * start->exact_reward && std::isfinite(steps_to(*implicit)))});
+         decide(Method::langevin_initial,
+                verdict(implicit->exact_reward > 2 * start->exact_reward && std::isfinite(steps_to(*implicit))))});
 
   if (const ComparisonRow* after = find(rows, Method::langevin_optimised))
     claims.push_back({"Sampling afterwards, with the learnt parameters, is fast.",
                       fmt::format("from the Gaussian to {} in {} sampling steps; learning took {}", threshold,
                                   count(steps_to(*after)), count(steps_to(*implicit))),
-                      verdict(steps_to(*after) < steps_to(*implicit) / 10)});
+                      decide(Method::langevin_optimised, verdict(steps_to(*after) < steps_to(*implicit) / 10))});
 
   if (const ComparisonRow* guided = find(rows, Method::guided)) {
     std::string measured = fmt::format("reward {} at log-likelihood {}, against {} at {}", three(guided->reward),
@@ -110,7 +127,8 @@ std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
       }
     claims.push_back(
         {"Adding the reward to the potential is less good: it overfits the reward, outside the family.", measured,
-         every ? "confirmed for every strength of the guidance; how much depends on it" : "not confirmed"});
+         decide(Method::guided,
+                every ? "confirmed for every strength of the guidance; how much depends on it" : "not confirmed")});
   }
 
   if (const ComparisonRow* unrolled = find(rows, Method::unrolled)) {
@@ -131,8 +149,8 @@ std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
                  ? "depends on the reward’s scale: confirmed where both methods see the same scale, not confirmed with "
                    "the variant’s"
                  : "depends on the reward’s scale: confirmed with the variant’s only";
-    claims.push_back(
-        {"Unrolling through the last step of sampling leads to much slower optimisation.", measured, said});
+    claims.push_back({"Unrolling through the last step of sampling leads to much slower optimisation.", measured,
+                      decide(Method::unrolled, said)});
   }
 
   std::vector<const ComparisonRow*> nested;
@@ -146,8 +164,9 @@ std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
          fmt::format("T = {}: exact reward {}, implicit {}; {} reached {}, implicit {}", most.inner_steps,
                      three(most.exact_reward), three(implicit->exact_reward), threshold, when(steps_to(most)),
                      when(steps_to(*implicit))),
-         verdict(std::abs(most.exact_reward - implicit->exact_reward) < 0.05 * implicit->exact_reward &&
-                 steps_to(most) > 0.7 * steps_to(*implicit))});
+         decide(Method::nested,
+                verdict(std::abs(most.exact_reward - implicit->exact_reward) < 0.05 * implicit->exact_reward &&
+                        steps_to(most) > 0.7 * steps_to(*implicit)))});
     std::string measured = fmt::format("gradient evaluations to {}: {}", threshold, count(evaluations_to(*implicit)));
     bool ascending = std::isfinite(evaluations_to(*implicit));
     double last = evaluations_to(*implicit);
@@ -158,7 +177,8 @@ std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows) {
       ascending = ascending && evaluations_to(*r) > last;
       last = evaluations_to(*r);
     }
-    claims.push_back({"For a given budget of gradient evaluations, T = 1 is best.", measured, verdict(ascending)});
+    claims.push_back({"For a given budget of gradient evaluations, T = 1 is best.", measured,
+                      decide(Method::nested, verdict(ascending))});
   }
   return claims;
 }

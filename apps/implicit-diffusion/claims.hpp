@@ -15,6 +15,7 @@ struct ComparisonRow {
   Method method = Method::implicit;
   std::int64_t inner_steps = 1;
   std::string variant;  // as in Setting
+  std::size_t seeds = 0;
   double exact_reward = Figures::none, reward = Figures::none, log_likelihood = Figures::none;
   struct Threshold {
     std::string value;  // as summary.json has it
@@ -29,7 +30,8 @@ ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& run
 struct Claim {
   std::string text, measured, verdict;
 };
-// Those that the rows have something to say to.
-std::vector<Claim> judge_claims(const std::vector<ComparisonRow>& rows);
+// Those that the rows have something to say to. One that concerns a method of which runs are missing, of `seeds` for each
+// of the settings, is not decided.
+std::vector<Claim> judge_claims(const Comparison& c, const std::vector<ComparisonRow>& rows);
 
 }  // namespace program

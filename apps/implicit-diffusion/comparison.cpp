@@ -72,12 +72,14 @@ std::string closing_table(const Comparison& c, const std::vector<ComparisonRow>&
   for (const auto& t : thresholds) text += fmt::format("{:>20}", "evaluations to " + t.value);
   text += "\n";
   for (const ComparisonRow& r : rows) {
-    text += fmt::format("  {:<44}{:>13}{:>9}{:>15}", label_of(r), shown(r.exact_reward, 4), shown(r.reward, 4),
-                        shown(r.log_likelihood, 3));
+    const bool all = r.seeds == static_cast<std::size_t>(c.seeds);
+    text += fmt::format("  {:<44}{:>13}{:>9}{:>15}",
+                        label_of(r) + (all ? "" : fmt::format(" ({} of {} seeds)", r.seeds, c.seeds)),
+                        shown(r.exact_reward, 4), shown(r.reward, 4), shown(r.log_likelihood, 3));
     for (const auto& t : r.reached) text += fmt::format("{:>20}", count(t.gradient_evaluations));
     text += "\n";
   }
-  for (const Claim& claim : claims) text += fmt::format("  {}: {}\n", claim.verdict, claim.text);
+  for (const Claim& claim : claims) text += fmt::format("  {}\n      {}\n", claim.text, claim.verdict);
   return text;
 }
 
@@ -105,15 +107,29 @@ int run_comparison(const Comparison& c, const RunOptions& o) {
       tasks.push_back({with_seed(c.settings[i].configuration, seed), place_of(folder.path, c.settings[i], seed)});
       setting_of.push_back(i);
     }
+  double seconds_before = 0;
+  if (o.resume) {
+    std::error_code error;
+    std::size_t finished = 0;
+    for (const Task& task : tasks) finished += fs::exists(task.folder / "summary.json", error) ? 1 : 0;
+    if (fs::exists(folder.path / "summary.json", error))
+      seconds_before = read_summary(io::read_file(folder.path / "summary.json"), "summary.json").seconds;
+    if (!o.quiet)
+      print_error(fmt::format("{}: {} of {} runs have ended already; others go on from their checkpoints, or begin\n",
+                              c.experiment, finished, tasks.size()));
+  }
   auto last = begin;
-  const auto results = run_tasks(tasks, threads, o.resume, interrupt.token(), [&](const Task& task, std::size_t n) {
-    const auto now = std::chrono::steady_clock::now();
-    if (o.quiet || (n < tasks.size() && now - last < std::chrono::seconds(2))) return;
-    last = now;
-    const Configuration& t = task.configuration;
-    print_error(fmt::format("{}: {} of {} runs done, the last {} with seed {}\n", c.experiment, n, tasks.size(),
-                            label_of(t.method, t.inner_steps, ""), t.seed));
-  });
+  const auto results =
+      run_tasks(tasks, threads, o.resume, interrupt.token(), [&](const Task& task, const Done& d, std::size_t n) {
+        const auto now = std::chrono::steady_clock::now();
+        if (o.quiet || d.outcome.status == Status::interrupted ||
+            (n < tasks.size() && now - last < std::chrono::seconds(2)))
+          return;
+        last = now;
+        const Configuration& t = task.configuration;
+        print_error(fmt::format("{}: {} of {} runs done, the last {} with seed {}\n", c.experiment, n, tasks.size(),
+                                label_of(t.method, t.inner_steps, ""), t.seed));
+      });
 
   std::vector<std::vector<Summary>> runs(c.settings.size());
   std::int64_t evaluations = 0;
@@ -131,13 +147,15 @@ int run_comparison(const Comparison& c, const RunOptions& o) {
   std::vector<ComparisonRow> rows;
   for (std::size_t i = 0; i < c.settings.size(); ++i)
     if (!runs[i].empty()) rows.push_back(median_row(c.settings[i], runs[i]));
-  const std::vector<Claim> claims = judge_claims(rows);
+  const std::vector<Claim> claims = judge_claims(c, rows);
 
   Summary s = summary_of(c);
   s.steps = c.settings.front().configuration.steps;
+  for (const auto& r : results) s.steps = std::min(s.steps, r ? r->summary.steps : 0);
   s.status = !all ? "interrupted" : diverged ? "diverged" : "completed";
   s.gradient_evaluations = evaluations;
-  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() +
+              (std::isfinite(seconds_before) ? seconds_before : 0);
   s.threads = threads;
   s.isa = to_string(active_level());
   Json more{
@@ -151,7 +169,10 @@ int run_comparison(const Comparison& c, const RunOptions& o) {
 
   int code = all ? 0 : 128 + interrupt.signal();
   if (diverged) code = exit_diverged;
-  if (rows.empty()) return code;
+  if (rows.empty()) {
+    print(fmt::format("{}: interrupted before a run had ended; --resume goes on\n", c.experiment));
+    return code;
+  }
   close_run(folder.path, closing_table(c, rows, claims, s.status, s.seconds), o, code,
             [&] { return comparison_report(c, folder.path); });
   if (diverged) complain(fmt::format("{}: {}: {}", c.experiment, diverged->summary.method, diverged->divergence));
@@ -196,10 +217,11 @@ std::vector<const SettingRuns*> drawn(const std::vector<SettingRuns>& all) {
   const SettingRuns* middle = nullptr;
   for (const SettingRuns& s : all)
     if (s.setting->configuration.method == Method::nested && s.setting->configuration.inner_steps == usual) middle = &s;
-  add(with_most(all, Method::implicit, true));
+  // The seventh curve and those after it have the first colours again, dashed: these are of flat curves, not of ours.
   add(with_most(all, Method::langevin_initial, true));
-  add(with_most(all, Method::guided, true));
   add(with_most(all, Method::langevin_optimised, true));
+  add(with_most(all, Method::implicit, true));
+  add(with_most(all, Method::guided, true));
   add(middle);
   add(with_most(all, Method::nested, true));
   add(with_most(all, Method::unrolled, false));
@@ -227,13 +249,17 @@ report::Section law_section(const std::vector<SettingRuns>& all) {
 }
 
 // Evaluations to the thresholds against T.
-std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>& rows) {
-  report::LineChart chart{.title = "Gradient evaluations to reach a log-likelihood",
-                          .x_label = "inner steps T",
-                          .y_label = "batch gradient evaluations",
-                          .series = {},
-                          .log_x = true,
-                          .log_y = true};
+enum class Cost { gradient_evaluations, steps };
+std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>& rows, Cost cost) {
+  const bool steps = cost == Cost::steps;
+  const auto cost_of = [&](const ComparisonRow::Threshold& t) { return steps ? t.step : t.gradient_evaluations; };
+  report::LineChart chart{
+      .title = steps ? "Outer steps to reach a log-likelihood" : "Gradient evaluations to reach a log-likelihood",
+      .x_label = "inner steps T",
+      .y_label = steps ? "outer steps" : "batch gradient evaluations",
+      .series = {},
+      .log_x = true,
+      .log_y = true};
   std::string missing;
   for (const Method m : {Method::nested, Method::unrolled}) {
     std::vector<const ComparisonRow*> mine;
@@ -244,7 +270,7 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
       report::Series s{fmt::format("{} to {}", to_string(m), minus(mine.front()->reached[k].value)), {}, {}};
       for (const ComparisonRow* r : mine) {
         s.x.push_back(static_cast<double>(r->inner_steps));
-        s.y.push_back(r->reached[k].gradient_evaluations.value_or(Figures::none));
+        s.y.push_back(cost_of(r->reached[k]).value_or(Figures::none));
       }
       if (std::none_of(s.y.begin(), s.y.end(), [](double v) { return std::isfinite(v); }))
         missing += fmt::format(" {} was never reached by {}.", minus(mine.front()->reached[k].value), to_string(m));
@@ -255,12 +281,11 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
   for (const ComparisonRow& r : rows)
     if (r.method == Method::implicit && r.variant.empty())
       for (const auto& t : r.reached)
-        if (t.gradient_evaluations) chart.levels.push_back({*t.gradient_evaluations, "implicit to " + minus(t.value)});
+        if (cost_of(t)) chart.levels.push_back({*cost_of(t), "implicit to " + minus(t.value)});
   if (chart.series.empty()) return std::nullopt;
-  return report::Figure{report::to_svg(chart),
-                        "Medians over the seeds; less is better. Implicit Diffusion is T = 1, "
-                        "dotted. A gap: more than half of the seeds never got there." +
-                            missing};
+  std::string caption = "Medians over the seeds; less is better. A gap: more than half of the seeds never got there.";
+  if (!chart.levels.empty()) caption += " Dotted: Implicit Diffusion, which is T = 1.";
+  return report::Figure{report::to_svg(chart), caption + missing};
 }
 
 report::Section dynamics_section(const std::vector<SettingRuns>& all) {
@@ -295,7 +320,8 @@ report::Section dynamics_section(const std::vector<SettingRuns>& all) {
   if (table.rows.empty()) return section;
   section.text = fmt::format(
       "The samples after a number of outer steps, over the contours of {} at the θ of then, of seed {}. The sampling "
-      "dynamics is fast, that of θ slow.",
+      "dynamics is fast, that of θ slow. Of guided, whose θ stays where it is, these are not contours of the law it "
+      "samples.",
       the_law, all.front().runs.front().configuration.seed);
   section.picture_tables.push_back(std::move(table));
   return section;
@@ -307,8 +333,7 @@ report::Table results_table(const std::vector<ComparisonRow>& rows) {
   for (const auto& r : rows.front().reached) t.header.push_back("evaluations to " + minus(r.value));
   for (const ComparisonRow& r : rows) {
     t.rows.push_back({label_of(r), figure(r.exact_reward, 4), figure(r.reward, 4), figure(r.log_likelihood, 3)});
-    for (const auto& x : r.reached)
-      t.rows.back().push_back(x.gradient_evaluations ? count(x.gradient_evaluations) : "–");
+    for (const auto& x : r.reached) t.rows.back().push_back(count(x.gradient_evaluations));
   }
   return t;
 }
@@ -342,14 +367,15 @@ std::string comparison_report(const Comparison& c, const fs::path& folder) {
   if (all.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no finished run to report");
 
   const std::size_t wanted = c.settings.size() * static_cast<std::size_t>(c.seeds);
-  report::Page page{.title = c.title,
-                    .subtitle = fmt::format("{}: {} settings, {} seeds from {}, {} steps", c.experiment, all.size(),
-                                            c.seeds, c.seed, c.settings.front().configuration.steps),
-                    .notice = found < wanted ? fmt::format("Only {} of {} runs are there.", found, wanted) : "",
-                    .facts = {},
-                    .sections = {},
-                    .footer = footer};
-  const std::vector<Claim> claims = judge_claims(rows);
+  report::Page page{
+      .title = c.title,
+      .subtitle = fmt::format("{}: {} setting{}, {} seeds from {}, {} steps", c.experiment, all.size(),
+                              all.size() == 1 ? "" : "s", c.seeds, c.seed, c.settings.front().configuration.steps),
+      .notice = found < wanted ? fmt::format("Only {} of {} runs are there.", found, wanted) : "",
+      .facts = {},
+      .sections = {},
+      .footer = footer};
+  const std::vector<Claim> claims = judge_claims(c, rows);
   for (const ComparisonRow& r : rows) {
     if (r.method != Method::implicit || !r.variant.empty()) continue;
     page.facts.push_back({"Exact reward", minus(shown(r.exact_reward, 4)), "Implicit Diffusion, median"});
@@ -384,8 +410,10 @@ std::string comparison_report(const Comparison& c, const fs::path& folder) {
     add_curves(page, groups);
     add_curves(page, groups, Axis::gradient_evaluations);
   }
-  if (auto figure = threshold_figure(rows)) {
-    report::Section section{.heading = "What inner steps cost", .figures = {std::move(*figure)}};
+  {
+    report::Section section{.heading = "What inner steps cost"};
+    for (const Cost cost : {Cost::gradient_evaluations, Cost::steps})
+      if (auto figure = threshold_figure(rows, cost)) section.figures.push_back(std::move(*figure));
     section.tables.push_back(results_table(rows));
     page.sections.push_back(std::move(section));
   }

@@ -213,7 +213,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
         ChainSampler sampler(ring.chain);
         ChainGradient estimator(ring.chain, ring.objective);
         follow(tracks[0], c, ring, sampler, estimator, uniform_distribution(c.ring.states), c.start, interrupt.token());
-        say("the loop with the law itself has ended");
+        if (!interrupt.token().stop_requested()) say("the loop with the law itself has ended");
       } catch (...) {
         failure = std::current_exception();
       }
@@ -223,7 +223,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
     ChainGradient estimator(ring.chain, ring.objective);
     samples =
         follow(tracks[1], c, ring, sampler, estimator, spread_population(n, c.ring.states), c.start, interrupt.token());
-    say("the loop with samples of the chain has ended");
+    if (!interrupt.token().stop_requested()) say("the loop with samples of the chain has ended");
     if (other.joinable()) other.join();
     if (failure) std::rethrow_exception(failure);
   }
@@ -233,7 +233,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
                          {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
     GibbsGradient estimator(potential, ring.objective);
     follow(tracks[2], c, ring, sampler, estimator, spread_population(n, c.ring.states), inner, interrupt.token());
-    say("the loop with samples of the Gibbs law has ended");
+    if (!interrupt.token().stop_requested()) say("the loop with samples of the Gibbs law has ended");
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::vector<GradientTiming> timings;
@@ -363,7 +363,6 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
     report::LineChart chart{
         .title = "The stationary law", .x_label = "place on the ring", .y_label = "density", .series = {}};
     constexpr std::size_t curve_points = 400, bins = 60;
-    chart.series.push_back(density("the best law", ring.best_law, curve_points));
     ChainGradient gradient(ring.chain, ring.objective);
     std::vector<double> g(ring.start.size()), theta, shares(c.ring.states);
     const io::Array thetas = io::read_npy(folder / "theta.npy");
@@ -384,6 +383,12 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
     chart.series.push_back(density("the samples", shares, bins));
     gradient.exact(c.start, g);
     chart.series.push_back(density("at the start", gradient.law(), curve_points));
+    // Dots, as it may lie under the learnt one.
+    report::Series optimum = density("the best law", ring.best_law, curve_points);
+    constexpr std::size_t dot = 8;
+    for (std::size_t i = 0; i < optimum.y.size(); ++i)
+      if (i % dot != 0) optimum.y[i] = Figures::none;
+    chart.series.push_back(std::move(optimum));
     laws.figures.push_back(
         {report::to_svg(chart), "Learnt in a single loop: one move of every sample, one step of θ."});
     report::LineChart reward{.title = "The reward", .x_label = "place on the ring", .y_label = "R", .series = {}};
@@ -397,11 +402,13 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
   }
   page.sections.push_back(std::move(laws));
 
-  report::Section curves{.heading = "The single loop, three times",
-                         .text =
-                             "With the law itself, p ← p P(θ), there is no noise: the loop ends at the optimum. With "
-                             "samples the gradient comes from the same linear system, at their shares; or, where "
-                             "the law is a Gibbs law, from a covariance."};
+  report::Section curves{
+      .heading = "The single loop, three times",
+      .text =
+          "With the law itself, p ← p P(θ), there is no noise; where θ moves faster than the chain mixes the "
+          "law swings about the optimum before it settles there. With samples the gradient comes from the same linear "
+          "system, at their shares; or, where "
+          "the law is a Gibbs law, from a covariance."};
   report::LineChart gap{.title = "Distance of the objective from its optimum",
                         .x_label = "step",
                         .y_label = "F(π*(θ)) − min F",

@@ -209,7 +209,7 @@ std::string repeats_table(const std::vector<Summary>& runs, const Summary& over,
 
 std::vector<std::optional<Done>> run_tasks(const std::vector<Task>& tasks, std::size_t threads, bool resume,
                                            std::stop_token stop,
-                                           const std::function<void(const Task&, std::size_t)>& said) {
+                                           const std::function<void(const Task&, const Done&, std::size_t)>& said) {
   const std::size_t at_once = std::min<std::size_t>(threads, tasks.size());
   std::vector<std::optional<Done>> results(tasks.size());
   std::atomic<std::size_t> next{0};
@@ -223,7 +223,7 @@ std::vector<std::optional<Done>> run_tasks(const std::vector<Task>& tasks, std::
         io::write_file(task.folder / "config.toml", task.configuration.resolved);
         results[i] = run_one(task.configuration, task.folder, threads / at_once, true, resume, stop);
         const std::lock_guard lock(mutex);
-        said(task, ++finished);
+        said(task, *results[i], ++finished);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failure) failure = std::current_exception();
@@ -272,11 +272,13 @@ int run_langevin(const Configuration& c, const RunOptions& o) {
     for (std::size_t i = 0; i < o.repeats; ++i)
       tasks.push_back({with_seed(c, c.seed + i), folder / fmt::format("seed-{}", c.seed + i)});
     const auto begin = std::chrono::steady_clock::now();
-    auto results = run_tasks(tasks, threads, o.resume, interrupt.token(), [&](const Task& task, std::size_t finished) {
-      if (!o.quiet)
-        print_error(
-            fmt::format("{}: seed {} done, {} of {}\n", c.experiment, task.configuration.seed, finished, o.repeats));
-    });
+    auto results = run_tasks(
+        tasks, threads, o.resume, interrupt.token(), [&](const Task& task, const Done& d, std::size_t finished) {
+          const std::string& status = d.summary.status;
+          if (!o.quiet)
+            print_error(fmt::format("{}: seed {} {}, {} of {}\n", c.experiment, task.configuration.seed,
+                                    status == "completed" ? "done" : status, finished, o.repeats));
+        });
     std::vector<Summary> summaries;
     for (auto& r : results)
       if (r) {

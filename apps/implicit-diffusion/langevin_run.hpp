@@ -22,15 +22,15 @@ struct Done {
 };
 
 // Runs that are independent of each other, each in a folder of its own: they are spread over the threads first, in the
-// given order, and what is left over goes into each. Calls `said` after each, with the number of those that are done.
+// given order, and what is left over goes into each. Calls `said` after each, with the number of those that have ended.
 // None where it was stopped before.
 struct Task {
   Configuration configuration;
   std::filesystem::path folder;
 };
-std::vector<std::optional<Done>> run_tasks(const std::vector<Task>& tasks, std::size_t threads, bool resume,
-                                           std::stop_token stop,
-                                           const std::function<void(const Task& task, std::size_t finished)>& said);
+std::vector<std::optional<Done>> run_tasks(
+    const std::vector<Task>& tasks, std::size_t threads, bool resume, std::stop_token stop,
+    const std::function<void(const Task& task, const Done& done, std::size_t finished)>& said);
 
 // Throws an Error where a file that the run reads is bad, or is one that the run would remove.
 void check_inputs(const Configuration& c, const RunOptions& o);

@@ -31,11 +31,12 @@ Progress::Progress(std::string label, std::int64_t steps, bool quiet)
 
 void Progress::operator()(std::int64_t step, const Figures& figures) {
   if (quiet_) return;
+  if (first_ < 0) first_ = step;  // a run that goes on begins with more
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
   next_ = now + (terminal_ ? milliseconds(100) : milliseconds(2000));
   const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const double rate = static_cast<double>(step) / seconds;
+  const double rate = static_cast<double>(step - first_) / seconds;
   std::string line = fmt::format("{}: {:3.0f} %  step {} of {}  {:.0f} steps/s", label_,
                                  100.0 * static_cast<double>(step) / static_cast<double>(steps_), step, steps_, rate);
   if (rate > 0) line += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step) / rate));

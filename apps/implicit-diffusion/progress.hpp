@@ -19,7 +19,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   std::string label_;
-  std::int64_t steps_;
+  std::int64_t steps_, first_ = -1;
   bool quiet_, terminal_;
   bool shown_ = false;
   Clock::time_point begin_, next_;

@@ -102,7 +102,8 @@ report::Figure draw(const std::vector<Curve>& curves, const std::string& kind, c
     if (c.kind != kind) continue;
     report::Series measured{label(c), {}, {}};
     const double power = promised(kind, c.exponent);
-    report::Series bound{fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power)), {}, {}};
+    report::Series bound{
+        power == 0 ? "constant" : fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power)), {}, {}};
     for (const RateRow& row : c.rows) {
       measured.x.push_back(row.horizon);
       measured.y.push_back(row.worst_average);
@@ -211,7 +212,7 @@ std::string rates_report(const RatesConfiguration& c, const std::filesystem::pat
   report::Table table{{"", "horizon", "worst average", "at c ="}, {}};
   for (const Curve& curve : curves) {
     page.facts.push_back({label(curve), rounded(fitted_slope(curve.rows)),
-                          fmt::format("slope; the theorem: {}", as_fraction(promised(curve.kind, curve.exponent)))});
+                          fmt::format("slope; the bound’s is {}", as_fraction(promised(curve.kind, curve.exponent)))});
     for (const RateRow& row : curve.rows)
       table.rows.push_back({label(curve), fmt::format("{:.0f}", row.horizon), fmt::format("{:.5f}", row.worst_average),
                             fmt::format("{:.4g}", row.worst_target)});
@@ -222,10 +223,12 @@ std::string rates_report(const RatesConfiguration& c, const std::filesystem::pat
           "The model is V(x, θ) = (x − θ)²/2 with the reward −|x − c|, followed without noise: from a Gaussian the "
           "population stays one, and the loop is a recursion of its mean, its variance and θ. The theorems bound "
           "the average of |∇ℓ|² over the steps by a constant times a power of their number, over all problems at "
-          "once; on a single problem the average falls faster as soon as θ has arrived. What tests the power is "
+          "once; on a single problem the average falls faster as soon as θ has arrived. Bounds are from above: a slope "
+          "that is as steep as the bound’s, or steeper, agrees with it. What tests the power is "
           "the worst case over the targets c, divided by ℓ(θ₀) − inf ℓ, which the bound is proportional to.\n\n"
           "The bound for steps γₖ = c₁ k^(−a), εₖ = k^(−b) is K^max(a+b−1, −a, −b), up to logarithms: −1/3 at best, "
-          "for a = b = 1/3, and nothing at all for a = b = 1/2, the pair that the paper’s statement names. For the "
+          "for a = b = 1/3, and K^0, no decay at all, for a = b = 1/2, the pair that the paper’s "
+          "statement names (its proof has the other one). For the "
           "flow with εₜ = min(1, 1/√t) it is T^(−1/2).",
       .figures = {}};
   section.figures.push_back(draw(curves, "discrete", "In steps", "steps K"));

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 #include <thread>
 
 namespace program {
@@ -72,7 +73,9 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
   if (const std::vector<fs::path> there = io::list_directory(folder); !there.empty()) {
     if (!overwrite)
       throw Error(ErrorKind::output, io::display(folder),
-                  "exists and is not empty; --output names another folder, --overwrite replaces the run in it");
+                  fmt::format("exists and is not empty; --output names another folder, --overwrite replaces the run in "
+                              "it{}",
+                              fs::exists(folder / "config.toml", error) ? ", --resume goes on with it" : ""));
     std::vector<fs::path> old;
     for (const char* name : run_files) old.push_back(folder / name);
     std::copy_if(there.begin(), there.end(), std::back_inserter(old),
@@ -85,6 +88,20 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
   return lock;
 }
 
+// The first line in which two configurations differ, in words.
+std::string first_difference(const std::string& there, const std::string& here) {
+  std::istringstream a(there), b(here);
+  std::string one, other;
+  while (true) {
+    const bool more_a = static_cast<bool>(std::getline(a, one)), more_b = static_cast<bool>(std::getline(b, other));
+    if (!more_a && !more_b) return {};
+    if (more_a && more_b && one == other) continue;
+    constexpr std::size_t longest = 60;
+    return fmt::format(": {} there, {} here", more_a ? io::excerpt(one, longest) : "nothing more",
+                       more_b ? io::excerpt(other, longest) : "nothing more");
+  }
+}
+
 io::FolderLock resume_directory(const fs::path& folder, const std::string& configuration) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
@@ -93,10 +110,10 @@ io::FolderLock resume_directory(const fs::path& folder, const std::string& confi
     throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
   io::FolderLock lock(folder);
   clean(folder);
-  if (without_steps(io::read_file(file)) != configuration)
-    throw Error(
-        ErrorKind::usage, "--resume",
-        fmt::format("{} is of another configuration; only steps, --threads and --isa may differ", io::display(file)));
+  if (const std::string there = without_steps(io::read_file(file)); there != configuration)
+    throw Error(ErrorKind::usage, "--resume",
+                fmt::format("{} is of another configuration{}; only steps, --threads and --isa may differ",
+                            io::display(file), first_difference(there, configuration)));
   return lock;
 }
 

@@ -36,7 +36,7 @@ figure{margin:0;min-width:0}
 figcaption{color:var(--muted);font-size:.875rem;line-height:1.5;margin-top:.6rem;overflow-wrap:break-word}
 .scroll{overflow-x:auto;margin:1.5rem 0}
 table{border-collapse:collapse;font-size:.9375rem;line-height:1.4;font-variant-numeric:tabular-nums;border-bottom:1.5px solid var(--ink);border-top:1.5px solid var(--ink)}
-th,td{padding:.4rem 1.5rem .4rem 0;text-align:left;vertical-align:baseline;white-space:nowrap}
+th,td{padding:.4rem 1.25rem .4rem 0;text-align:left;vertical-align:baseline;white-space:nowrap}
 th:last-child,td:last-child{padding-right:0}
 thead th{font-weight:600;border-bottom:1px solid var(--axis)}
 tbody tr+tr td{border-top:1px solid var(--rule)}
@@ -68,7 +68,7 @@ footer{margin-top:3.25rem;padding-top:1.25rem;border-top:1px solid var(--rule);c
 .figure .cross{stroke:var(--axis);stroke-width:1}
 .figure .spot{fill:var(--c);stroke:var(--paper);stroke-width:1.2}
 @media screen and (max-width:62rem){.three{grid-template-columns:repeat(2,minmax(0,1fr))}}
-@media screen and (max-width:46rem){.wrap thead{display:none}.wrap tr,.wrap td{display:block;padding-right:0}.wrap td:first-child{font-weight:600}.wrap tbody tr td+td{border-top:0;padding-top:0}.sheet{padding:2.25rem .75rem 3rem}.figures,.three{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
+@media screen and (max-width:46rem){.cards,.cards tbody,.cards tr{display:block}.cards thead{display:none}.cards tr{padding:.5rem 0}.cards tr+tr{border-top:1px solid var(--rule)}.cards td{display:flex;justify-content:space-between;gap:1rem;padding:.1rem 0;border:0!important;white-space:normal}.cards td:empty{display:none}.cards td:first-child{font-weight:600}.cards td:not(:first-child)::before{content:attr(data-label);color:var(--muted)}.wrap thead{display:none}.wrap tr,.wrap td{display:block;padding-right:0}.wrap td:first-child{font-weight:600}.wrap tbody tr td+td{border-top:0;padding-top:0}.sheet{padding:2.25rem .75rem 3rem}.figures,.three{grid-template-columns:minmax(0,1fr);gap:2.25rem}section{margin-top:2.25rem}.facts{grid-template-columns:repeat(2,minmax(0,1fr));gap:1.25rem 1.25rem}.facts .value{font-size:1.4rem}#theme{top:1rem;right:.75rem}}
 @media print{.slides{display:none}@page{margin:16mm}body{font-size:10pt}.sheet{padding:0;max-width:none}#theme,#readout{display:none}figure,table,.facts>div{break-inside:avoid}h2{break-after:avoid}pre{max-height:none;white-space:pre-wrap;border:1px solid var(--rule)}.figures{gap:1.5rem}section{margin-top:1.5rem;padding-top:1rem}}
 )css";
 
@@ -225,7 +225,7 @@ std::string table_html(const Table& table) {
   for (std::size_t j = 0; j < columns; ++j) {
     bool numbers = false, words = false;
     for (const auto& row : table.rows) {
-      if (j >= row.size() || row[j].empty() || row[j] == "-" || row[j] == "–") continue;
+      if (j >= row.size() || row[j].empty() || row[j] == "-" || row[j] == "–" || row[j] == "never") continue;
       (is_number(row[j]) ? numbers : words) = true;
     }
     if (numbers && !words) kind[j] = " class=\"number\"";
@@ -233,8 +233,9 @@ std::string table_html(const Table& table) {
   const auto cell = [](const std::vector<std::string>& row, std::size_t j) {
     return j < row.size() ? escape(row[j]) : std::string();
   };
-  std::string out =
-      fmt::format("<div class=\"scroll\" tabindex=\"0\"><table{}>\n", table.wrap ? " class=\"wrap\"" : "");
+  std::string out = fmt::format("<div class=\"scroll\" tabindex=\"0\"><table{}>\n", table.wrap    ? " class=\"wrap\""
+                                                                                    : columns > 3 ? " class=\"cards\""
+                                                                                                  : "");
   if (!table.header.empty()) {
     out += "<thead><tr>";
     for (std::size_t j = 0; j < columns; ++j)
@@ -244,7 +245,12 @@ std::string table_html(const Table& table) {
   out += "<tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
-    for (std::size_t j = 0; j < columns; ++j) out += fmt::format("<td{}>{}</td>", kind[j], cell(row, j));
+    for (std::size_t j = 0; j < columns; ++j)
+      out += fmt::format("<td{}{}>{}</td>", kind[j],
+                         table.wrap || columns <= 3 || cell(table.header, j).empty()
+                             ? ""
+                             : fmt::format(" data-label=\"{}\"", cell(table.header, j)),
+                         cell(row, j));
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";

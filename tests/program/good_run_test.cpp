@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 
 #include "program/run_program.hpp"
 
@@ -348,6 +349,11 @@ TEST(Report, ShowsDataOnALine) {
   EXPECT_NE(report.find("<tr><td>start</td><td class=\"number\">0.250</td>"), std::string::npos);
 }
 
+// A report whose cells do not tell the names of their columns, which small screens show beside them.
+std::string without_cell_names(const std::string& report) {
+  return std::regex_replace(report, std::regex("(<td[^>]*) data-label=\"[^\"]*\""), "$1");
+}
+
 // The numbers of the start and of the reference are those of the experiment's file.
 TEST(Report, NamesTheParameters) {
   const Folder folder;
@@ -363,14 +369,15 @@ TEST(Report, NamesTheParameters) {
       text += (c == "start" || c == "reference" ? "<td>" : "<td class=\"number\">") + c + "</td>";
     return text + "</tr>";
   };
-  EXPECT_NE(mixture.find(row({"2", "start", "0.5000", "−2.000", "3.464", "1.000", "0.0000", "1.000"})),
+  const std::string plain = without_cell_names(mixture);
+  EXPECT_NE(plain.find(row({"2", "start", "0.5000", "−2.000", "3.464", "1.000", "0.0000", "1.000"})),
             std::string::npos);
   // exp(1.5) / (exp(1.5) + 1) = 0.8176
-  EXPECT_NE(mixture.find(row({"1", "reference", "0.8176", "−4.000", "0.000", "0.750", "−0.5000", "1.500"})),
+  EXPECT_NE(plain.find(row({"1", "reference", "0.8176", "−4.000", "0.000", "0.750", "−0.5000", "1.500"})),
             std::string::npos);
 
-  const std::string wells = contents(folder / "wells/report.html");
-  EXPECT_NE(wells.find("data-label=\"well 7\""), std::string::npos);
+  const std::string named = contents(folder / "wells/report.html"), wells = without_cell_names(named);
+  EXPECT_NE(named.find("data-label=\"well 7\""), std::string::npos);
   // exp(1.5) / (3 exp(1.5) + 4) = 0.2569
   const std::size_t first = wells.find("<tr><td class=\"number\">1</td><td class=\"number\">4.000</td>");
   ASSERT_NE(first, std::string::npos);
