@@ -14,6 +14,12 @@ Words operator+(Words a, const Words& b) {
   return a;
 }
 
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
 Words small_comparison(const char* steps) {
   return {"run",
           "langevin-comparison",
@@ -86,6 +92,13 @@ TEST(Comparison, LeavesARunForEachSettingAndSeed) {
   const Result whole = run(folder, {"run", "mine.toml", "--quiet", "--output", "c", "--overwrite", "--no-report"});
   ASSERT_EQ(whole.code, 0) << whole.err;
   EXPECT_EQ(json(folder / "c/summary.json")["results"], s["results"]);
+
+  // Where runs are missing, what they would have decided is not.
+  fs::remove_all(folder / "c/settings/unrolled-3/seed-1");
+  ASSERT_EQ(run(folder, {"report", "c"}).code, 0);
+  const std::string part = contents(folder / "c/report.html");
+  EXPECT_NE(part.find("Only 21 of 22 runs are there."), std::string::npos);
+  EXPECT_EQ(occurrences(part, "not decided: runs are missing"), 1U);
 }
 
 TEST(Comparison, GoesOnWhereItWasKilled) {
