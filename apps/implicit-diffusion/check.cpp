@@ -114,6 +114,9 @@ struct ProblemsOf {
     return {{c.experiment, [c] { return check_finite_state(c); }}};
   }
   std::vector<Problem> operator()(const RatesConfiguration& c) const { return {{c.experiment, check_rates}}; }
+  std::vector<Problem> operator()(const DenoisingGaussianConfiguration& c) const {
+    return {{c.experiment, [c] { return check_denoising_gaussian(c); }}};
+  }
 };
 
 // The one place where experiments are loaded.
@@ -137,6 +140,8 @@ std::vector<Problem> problems(const CheckOptions& o) {
   all.push_back({"softmax chain", [seed] { return check_softmax_chain(seed); }});
   all.push_back({"ring chain", [seed] { return check_ring(seed); }});
   all.push_back({"rates", check_rates});
+  for (Problem& p : std::visit(ProblemsOf(), load_experiment("denoising-gaussian", overrides)))
+    all.push_back(std::move(p));
   return all;
 }
 
