@@ -319,9 +319,7 @@ report::Table rates_table(const DenoisingGaussianConfiguration& c) {
 }
 
 report::Table rows_table(const Results& r) {
-  report::Table table{
-      {"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "sampled − recursion, in standard errors"},
-      {}};
+  report::Table table{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}, {}};
   for (const Row& row : r.rows)
     table.rows.push_back({rounded(row.eta), rounded(row.horizon), minus(fmt::format("{:.4f}", row.theta)),
                           fmt::format("{:.4f}", row.standard_error), minus(fmt::format("{:.4f}", row.mean_field)),
@@ -530,17 +528,19 @@ std::string denoising_gaussian_report(const DenoisingGaussianConfiguration& c, c
   page.sections.push_back(
       {.heading = "Rates",
        .text = "Fitted to the delay equation’s θ(2T) − target at the horizons 3, 3.25, ..., 8, in the form that theory "
-               "gives it. What the form leaves out, such as θ₀ e^(−2T), moves a rate by about 1 %.",
+               "gives it. What the form leaves out, such as θ₀ e^(−2T), moves a rate by 1 % or less, by more next to "
+               "4η = 1. "
+               "The samples follow the recursion, which levels off before.",
        .figures = {},
        .tables = {rates_table(c)}});
   if (!r.rows.empty())
-    page.sections.push_back(
-        {.heading = "All settings",
-         .text = "The last column is in standard errors of the theory: the noise of the loop is Gaussian, and its size "
-                 "known. " +
-                 chance(r),
-         .figures = {},
-         .tables = {rows_table(r)}});
+    page.sections.push_back({.heading = "All settings",
+                             .text = "The last column is how far the samples are from the recursion, in standard "
+                                     "errors of the theory: the noise of the loop is Gaussian, and its size "
+                                     "known. " +
+                                     chance(r),
+                             .figures = {},
+                             .tables = {rows_table(r)}});
   page.sections.push_back(repeat_section(c.resolved, folder, ""));
   return report::to_html(page);
 }
