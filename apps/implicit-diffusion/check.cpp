@@ -126,6 +126,9 @@ struct ProblemsOf {
     return {{c.experiment, [c] { return check_finite_state(c); }}};
   }
   std::vector<Problem> operator()(const RatesConfiguration& c) const { return {{c.experiment, check_rates}}; }
+  std::vector<Problem> operator()(const DenoisingGaussianConfiguration& c) const {
+    return {{c.experiment, [c] { return check_denoising_gaussian(c); }}};
+  }
 };
 
 // The one place where experiments are loaded.
@@ -149,6 +152,8 @@ std::vector<Problem> problems(const CheckOptions& o) {
   all.push_back({"softmax chain", [seed] { return check_softmax_chain(own_seed(seed, "softmax")); }});
   all.push_back({"ring chain", [seed] { return check_ring(own_seed(seed, "ring")); }});
   all.push_back({"rates", check_rates});
+  for (Problem& p : std::visit(ProblemsOf(), load_experiment("denoising-gaussian", overrides)))
+    all.push_back(std::move(p));
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include "check_rows.hpp"
 #include "configuration.hpp"
+#include "denoising_gaussian.hpp"
 #include "finite_state.hpp"
 
 #include <cstdint>
@@ -28,5 +29,8 @@ std::vector<CheckRow> check_finite_state(const FiniteStateConfiguration& c);
 
 // The mean-field recursion that the rates of the theorems are measured on.
 std::vector<CheckRow> check_rates();
+
+// A queue of samples on the denoising diffusion that can be solved.
+std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfiguration& c);
 
 }  // namespace program

@@ -44,7 +44,7 @@ std::string_view to_string(Verdict verdict) {
 }
 
 std::string row_text(const std::string& problem, const CheckRow& r) {
-  const std::string begin = fmt::format("{:<17.17} {:<39.39}", problem, r.what);
+  const std::string begin = fmt::format("{:<18.18} {:<39.39}", problem, r.what);
   if (r.verdict == Verdict::left_out) return fmt::format("{} {}: {}\n", begin, to_string(r.verdict), r.reason);
   const std::string z = r.z ? fmt::format("{:.2f}", *r.z) : "";
   const std::string allowed = r.z ? fmt::format("{:.1f}", r.allowed) : fmt::format("{:.0e}", r.allowed);
@@ -108,7 +108,7 @@ CheckRow left_out(std::string what, std::string reason) {
 }
 
 std::string check_table(std::span<const CheckedProblem> problems) {
-  std::string text = fmt::format("{:<17} {:<39}{:>13}{:>13}{:>9}{:>9}{:>8} {}\n", "problem", "check", "expected", "got",
+  std::string text = fmt::format("{:<18} {:<39}{:>13}{:>13}{:>9}{:>9}{:>8} {}\n", "problem", "check", "expected", "got",
                                  "error", "z", "allowed", "verdict");
   for (const CheckedProblem& problem : problems)
     for (const CheckRow& row : problem.rows) text += row_text(problem.name, row);

@@ -14,11 +14,12 @@ using implicit_diffusion::Error;
 using implicit_diffusion::ErrorKind;
 namespace io = implicit_diffusion::io;
 
-enum class Kind { langevin, comparison, finite_state, rates };
+enum class Kind { langevin, comparison, finite_state, rates, denoising_gaussian };
 const Words<Kind> kinds{{"langevin", Kind::langevin},
                         {"langevin-comparison", Kind::comparison},
                         {"finite-state", Kind::finite_state},
-                        {"rates", Kind::rates}};
+                        {"rates", Kind::rates},
+                        {"denoising-gaussian", Kind::denoising_gaussian}};
 
 Experiment read_experiment(const Document& d) {
   Section top(d);
@@ -31,6 +32,8 @@ Experiment read_experiment(const Document& d) {
       return read_finite_state(d);
     case Kind::rates:
       return read_rates(d);
+    case Kind::denoising_gaussian:
+      return read_denoising_gaussian(d);
   }
   throw Error(ErrorKind::usage, d.where, "kind: unknown");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "configuration.hpp"
+#include "denoising_gaussian.hpp"
 #include "finite_state.hpp"
 #include "rates.hpp"
 
@@ -11,7 +12,8 @@
 
 namespace program {
 
-using Experiment = std::variant<Configuration, Comparison, FiniteStateConfiguration, RatesConfiguration>;
+using Experiment = std::variant<Configuration, Comparison, FiniteStateConfiguration, RatesConfiguration,
+                                DenoisingGaussianConfiguration>;
 
 inline const Common& common(const Experiment& e) {
   return std::visit([](const Common& c) -> const Common& { return c; }, e);

@@ -39,6 +39,10 @@ int run_experiment(const RatesConfiguration& c, const RunOptions& o) {
   only_once(o);
   return run_rates(c, o);
 }
+int run_experiment(const DenoisingGaussianConfiguration& c, const RunOptions& o) {
+  only_once(o);
+  return run_denoising_gaussian(c, o);
+}
 
 }  // namespace
 

@@ -217,6 +217,27 @@ std::vector<double> queue_recursion(const GaussianDenoising& model, int steps, s
   return theta;
 }
 
+std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, std::int64_t iterations,
+                                    std::size_t batch) {
+  require_positive("denoising.eta", model.eta);
+  const EulerChain chain = euler_chain(model.horizon, steps);
+  require_count("denoising.iterations", iterations);
+  if (batch == 0) throw Error(ErrorKind::usage, "denoising.batch", "0 must be positive");
+  const auto m = static_cast<std::size_t>(steps), end = static_cast<std::size_t>(iterations);
+  const double a = 2 * model.eta * chain.step * chain.gain;
+  const double push = a * std::sqrt(chain.variance / static_cast<double>(batch));
+  std::vector<double> deviation(end + 1, 0.0), answer(m, 0.0);  // r_{i-M}, ..., r_{i-1}, then r_i
+  answer.push_back(1);
+  double squares = 0;
+  for (std::size_t k = m; k < end; ++k) {
+    squares += answer.back() * answer.back();
+    deviation[k + 1] = push * std::sqrt(squares);
+    const auto oldest = answer.end() - static_cast<std::ptrdiff_t>(m) - 1;
+    answer.push_back(answer.back() - a * std::inner_product(chain.weights.begin(), chain.weights.end(), oldest, 0.0));
+  }
+  return deviation;
+}
+
 double recursion_radius(double horizon, int steps, double eta) {
   require_positive("denoising.eta", eta);
   return radius(euler_chain(horizon, steps), eta);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -230,6 +231,32 @@ TEST(QueueRecursion, TendsToTheDelayEquation) {
   }
 }
 
+// A push at step k is a recursion with another theta at k + 1 from there on: the answers to all of them, one by one, added up in squares.
+TEST(QueueDeviation, IsTheSumOfTheAnswersToPushes) {
+  for (const auto& [horizon, steps, eta] : {std::tuple{2., 4, .5}, {3., 30, 2.}, {1., 16, .05}}) {
+    const GaussianDenoising model{.horizon = horizon, .eta = eta, .theta_0 = .5, .target = 2};
+    const EulerChain chain = euler_chain(horizon, steps);
+    const std::size_t m = static_cast<std::size_t>(steps), end = 3 * m, batch = 7;
+    const double a = 2 * eta * chain.step * chain.gain;
+    const auto pushed = [&](std::size_t at) {
+      std::vector<double> theta(end + 1, model.theta_0);
+      for (std::size_t k = m; k < end; ++k) {
+        double mean = k == at ? 1 : 0;
+        for (std::size_t j = 0; j < m; ++j) mean += chain.weights[j] * theta[k - m + j];
+        theta[k + 1] = theta[k] - a * (mean - model.target);
+      }
+      return theta.back();
+    };
+    double squares = 0;
+    for (std::size_t k = m; k < end; ++k) squares += std::pow(pushed(k) - pushed(end), 2);
+    const std::vector<double> deviation = queue_deviation(model, steps, static_cast<std::int64_t>(end), batch);
+    ASSERT_EQ(deviation.size(), end + 1);
+    EXPECT_NEAR(deviation.back() / std::sqrt(squares * chain.variance / batch), 1, 1e-12);
+    EXPECT_EQ(deviation[m], 0) << "nothing has come out";
+    EXPECT_NEAR(deviation[m + 1], a * std::sqrt(chain.variance / batch), 1e-15);
+  }
+}
+
 TEST(QueueRecursion, HasItsKnownRadii) {
   EXPECT_NEAR(recursion_radius(2, 4, .25), .633194, 1e-6);
   EXPECT_NEAR(recursion_radius(2, 4, .5), .747417, 1e-6);
@@ -366,6 +393,7 @@ TEST(GaussianTheory, RefusesBadArguments) {
   EXPECT_ERROR(queue_recursion(good, 0, 5), usage, "denoising.steps: 0");
   EXPECT_ERROR(queue_recursion(good, 4, 0), usage, "denoising.iterations: 0");
   EXPECT_ERROR(queue_recursion({.horizon = 3, .eta = -1}, 4, 5), usage, "denoising.eta: -1");
+  EXPECT_ERROR(queue_deviation(good, 4, 5, 0), usage, "denoising.batch: 0");
   EXPECT_ERROR(recursion_radius(1, 4, 0), usage, "denoising.eta: 0");
   EXPECT_ERROR(stability_limit(0, 4), usage, "denoising.horizon: 0");
   EXPECT_ERROR(decay_rate(0), usage, "denoising.eta: 0");

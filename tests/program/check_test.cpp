@@ -191,6 +191,7 @@ TEST(Check, AllProblemsAreRight) {
     EXPECT_TRUE(has(result.out, problem, "Gamma from samples"));
   }
   EXPECT_TRUE(has(result.out, "rates", "after 1000 steps, known numbers"));
+  EXPECT_TRUE(has(result.out, "denoising-gaussian", "theta(2T), queue of samples"));
 }
 
 TEST(Check, IsAFunctionOfTheSeed) {

@@ -34,6 +34,7 @@
 
 #include <array>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -86,6 +87,16 @@ EulerChain euler_chain(double horizon, int steps);
 
 // theta_0, ..., theta_iterations of the queue. Above the limit of stability they grow without bound.
 std::vector<double> queue_recursion(const GaussianDenoising& model, int steps, std::int64_t iterations);
+
+// The queue on samples. The outputs of step k have the mean above plus e_k, normal, of variance chain.variance / batch, and those of different
+// steps are independent: each batch has noise of its own. So theta_k is Gaussian, the recursion is its mean, and its standard deviation is
+//
+//     a sqrt(variance / batch) sqrt(sum over i < k - M of r_i^2)          a = 2 eta h g
+//     r_0 = 1,    r_{i+1} = r_i - a sum_j w_j r_{i-M+j},    r_i = 0 for i < 0
+//
+// with r the answer of the recursion to a push. At the steps 0, ..., iterations.
+std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, std::int64_t iterations,
+                                    std::size_t batch);
 
 // The largest modulus of the roots of the recursion, eigenvalues of a companion matrix: the factor of an iteration, in the long run.
 double recursion_radius(double horizon, int steps, double eta);

@@ -162,11 +162,11 @@ class GaussianScore {
     Level(double mean, double slope) : mean_(mean), slope_(slope) {}
 
     template <class N>
-    void score(const N* y, N* s) const {
+    [[gnu::always_inline]] void score(const N* y, N* s) const {
       s[0] = N(static_cast<Scalar<N>>(mean_)) - y[0];
     }
     template <class N>
-    void pull_back(const N*, const N*, const N* c, N* back, N* sums) const {
+    [[gnu::always_inline]] void pull_back(const N*, const N*, const N* c, N* back, N* sums) const {
       back[0] = -c[0];
       if (sums) sums[0] = sums[0] + c[0];
     }
