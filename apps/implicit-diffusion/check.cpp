@@ -129,6 +129,9 @@ struct ProblemsOf {
   std::vector<Problem> operator()(const DenoisingGaussianConfiguration& c) const {
     return {{c.experiment, [c] { return check_denoising_gaussian(c); }}};
   }
+  std::vector<Problem> operator()(const DenoisingExperiment& e) const {
+    return {{e.experiment, [e] { return check_denoising_mixture(e); }}};
+  }
 };
 
 // The one place where experiments are loaded.
@@ -152,8 +155,8 @@ std::vector<Problem> problems(const CheckOptions& o) {
   all.push_back({"softmax chain", [seed] { return check_softmax_chain(own_seed(seed, "softmax")); }});
   all.push_back({"ring chain", [seed] { return check_ring(own_seed(seed, "ring")); }});
   all.push_back({"rates", check_rates});
-  for (Problem& p : std::visit(ProblemsOf(), load_experiment("denoising-gaussian", overrides)))
-    all.push_back(std::move(p));
+  for (const char* name : {"denoising-gaussian", "denoising-mixture"})
+    for (Problem& p : std::visit(ProblemsOf(), load_experiment(name, overrides))) all.push_back(std::move(p));
   return all;
 }
 

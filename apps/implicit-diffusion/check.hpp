@@ -5,6 +5,7 @@
 #include "check_rows.hpp"
 #include "configuration.hpp"
 #include "denoising_gaussian.hpp"
+#include "denoising_mixture.hpp"
 #include "finite_state.hpp"
 
 #include <cstdint>
@@ -32,5 +33,8 @@ std::vector<CheckRow> check_rates();
 
 // A queue of samples on the denoising diffusion that can be solved.
 std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfiguration& c);
+
+// A diffusion of a mixture, at the parameters of its tilted law.
+std::vector<CheckRow> check_denoising_mixture(const DenoisingExperiment& e);
 
 }  // namespace program

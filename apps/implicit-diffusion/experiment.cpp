@@ -14,12 +14,13 @@ using implicit_diffusion::Error;
 using implicit_diffusion::ErrorKind;
 namespace io = implicit_diffusion::io;
 
-enum class Kind { langevin, comparison, finite_state, rates, denoising_gaussian };
+enum class Kind { langevin, comparison, finite_state, rates, denoising_gaussian, denoising_mixture };
 const Words<Kind> kinds{{"langevin", Kind::langevin},
                         {"langevin-comparison", Kind::comparison},
                         {"finite-state", Kind::finite_state},
                         {"rates", Kind::rates},
-                        {"denoising-gaussian", Kind::denoising_gaussian}};
+                        {"denoising-gaussian", Kind::denoising_gaussian},
+                        {"denoising-mixture", Kind::denoising_mixture}};
 
 Experiment read_experiment(const Document& d) {
   Section top(d);
@@ -34,6 +35,8 @@ Experiment read_experiment(const Document& d) {
       return read_rates(d);
     case Kind::denoising_gaussian:
       return read_denoising_gaussian(d);
+    case Kind::denoising_mixture:
+      return read_denoising(d);
   }
   throw Error(ErrorKind::usage, d.where, "kind: unknown");
 }

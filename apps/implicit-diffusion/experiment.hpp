@@ -3,6 +3,7 @@
 
 #include "configuration.hpp"
 #include "denoising_gaussian.hpp"
+#include "denoising_mixture.hpp"
 #include "finite_state.hpp"
 #include "rates.hpp"
 
@@ -13,7 +14,7 @@
 namespace program {
 
 using Experiment = std::variant<Configuration, Comparison, FiniteStateConfiguration, RatesConfiguration,
-                                DenoisingGaussianConfiguration>;
+                                DenoisingGaussianConfiguration, DenoisingExperiment>;
 
 inline const Common& common(const Experiment& e) {
   return std::visit([](const Common& c) -> const Common& { return c; }, e);

@@ -43,6 +43,10 @@ int run_experiment(const DenoisingGaussianConfiguration& c, const RunOptions& o)
   only_once(o);
   return run_denoising_gaussian(c, o);
 }
+int run_experiment(const DenoisingExperiment& e, const RunOptions& o) {
+  only_once(o);
+  return run_denoising(e, o);
+}
 
 }  // namespace
 

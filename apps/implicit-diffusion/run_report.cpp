@@ -468,6 +468,7 @@ void write_report(const std::filesystem::path& folder, const std::filesystem::pa
     if (const auto* c = std::get_if<FiniteStateConfiguration>(&e)) page = finite_state_report(*c, folder);
     if (const auto* c = std::get_if<RatesConfiguration>(&e)) page = rates_report(*c, folder);
     if (const auto* c = std::get_if<DenoisingGaussianConfiguration>(&e)) page = denoising_gaussian_report(*c, folder);
+    if (const auto* d = std::get_if<DenoisingExperiment>(&e)) page = denoising_report(*d, folder);
     if (!page.empty()) return io::write_file(file, page);
   }
   const auto repeats = repeats_of(folder);

@@ -1,0 +1,276 @@
+#include "denoising_files.hpp"
+#include "denoising_mixture.hpp"
+#include "implicit_diffusion/denoising/mixture_score.hpp"
+#include "implicit_diffusion/denoising/sampler.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/csv.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/report/chart.hpp"
+#include "law_pictures.hpp"
+#include "report_parts.hpp"
+#include "summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+// One run, as its folder has it.
+struct Files {
+  std::string label;
+  const DenoisingConfiguration* configuration;
+  io::CsvTable metrics;
+  std::vector<double> theta;  // the last
+  Population<float> samples;
+};
+
+Files read_files(const DenoisingConfiguration& c, const fs::path& folder, const std::string& label) {
+  Files f{label, &c, io::read_csv(folder / "metrics.csv", io::EmptyCell::nan), {}, {}};
+  for (const char* name : denoising_header)
+    if (std::find(f.metrics.header.begin(), f.metrics.header.end(), name) == f.metrics.header.end())
+      throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
+  const std::size_t p = c.model().parameters();
+  const io::Array theta = io::read_npy(folder / "theta.npy");
+  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] == 0)
+    throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape than config.toml says");
+  f.theta.assign(theta.values.end() - static_cast<std::ptrdiff_t>(p), theta.values.end());
+  std::error_code none;
+  if (fs::exists(folder / "samples.npy", none)) f.samples = read_population(folder / "samples.npy", c.base.dimension());
+  return f;
+}
+
+const std::vector<double>& column(const Files& f, std::string_view name) {
+  const auto at = std::find(f.metrics.header.begin(), f.metrics.header.end(), name) - f.metrics.header.begin();
+  return f.metrics.columns[static_cast<std::size_t>(at)];
+}
+
+std::string label_of(const DenoisingConfiguration& c) {
+  std::string label = c.loop == LoopKind::queue ? "" : std::string(to_string(c.loop)) + " ";
+  label += c.dynamics == Dynamics::euler_ode ? "ODE" : "SDE";
+  label += fmt::format(" M={}", c.slots);
+  return label;
+}
+
+GaussianMixture law_of(const Files& f) { return f.configuration->model().law(f.theta); }
+
+// Samples over the contours of a law, in the plane.
+report::Figure picture(const std::string& title, const std::string& caption, const GaussianMixture& law,
+                       const Population<float>* samples, const Window& w) {
+  constexpr std::size_t nodes = 121;
+  report::DensityPlot plot{.title = title,
+                           .x_min = w.x_min,
+                           .x_max = w.x_max,
+                           .y_min = w.y_min,
+                           .y_max = w.y_max,
+                           .columns = nodes,
+                           .rows = nodes,
+                           .x_label = "x₁",
+                           .y_label = "x₂",
+                           .narrow = true};
+  const MixtureLogDensity log_density(law);
+  for (std::size_t r = 0; r < nodes; ++r)
+    for (std::size_t c = 0; c < nodes; ++c)
+      plot.density.push_back(std::exp(log_density(
+          std::array{w.x_min + (w.x_max - w.x_min) * static_cast<double>(c) / static_cast<double>(nodes - 1),
+                     w.y_min + (w.y_max - w.y_min) * static_cast<double>(r) / static_cast<double>(nodes - 1)})));
+  if (samples)
+    for (std::size_t i = 0; i < samples->size(); ++i) {
+      plot.point_x.push_back(static_cast<double>((*samples)(i, 0)));
+      plot.point_y.push_back(static_cast<double>((*samples)(i, 1)));
+    }
+  return {report::to_svg(plot), caption};
+}
+
+// The first coordinate of a few samples on their way, with the same noise at two thetas.
+report::Figure paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
+  constexpr std::size_t few = 6;
+  ReverseChain<float> chain(c.model().score<float>(), c.grid(),
+                            {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
+  PathBatch<float> b;
+  b.points = Population<float>(few, c.base.dimension());
+  DenoisingStart<float>{Noise(c.seed)}.draw(b, 0);
+  DenoisingSampler<float>(chain).advance(b, theta, {});
+  report::LineChart chart{.title = title, .x_label = "time", .y_label = "x₁", .series = {}};
+  const TimeGrid grid = chain.grid();
+  for (std::size_t i = 0; i < few; ++i) {
+    report::Series s{fmt::format("sample {}", i + 1), {}, {}};
+    for (std::size_t n = 0; n < grid.steps(); ++n) {
+      s.x.push_back(grid.tau.front() - grid.tau[n]);
+      s.y.push_back(static_cast<double>(b.path[n](i, 0)));
+    }
+    s.x.push_back(grid.tau.front());
+    s.y.push_back(static_cast<double>(b.points(i, 0)));
+    chart.series.push_back(std::move(s));
+  }
+  return {report::to_svg(chart), "From noise to data."};
+}
+
+void add_chart(report::Section& section, const std::vector<Files>& runs, const char* name, const std::string& title,
+               const std::string& y_label, bool log_y, const std::string& caption) {
+  report::LineChart chart{.title = title, .x_label = "step", .y_label = y_label, .series = {}, .log_y = log_y};
+  for (const Files& f : runs) {
+    const std::vector<double>& y = column(f, name);
+    if (std::none_of(y.begin(), y.end(), [](double v) { return std::isfinite(v); })) continue;
+    chart.series.push_back({runs.size() > 1 ? f.label : "", column(f, "step"), y});
+  }
+  if (!chart.series.empty()) section.figures.push_back({report::to_svg(chart), caption});
+}
+
+}  // namespace
+
+Json json_of(const DenoisingRow& r) {
+  Json means = Json::array();
+  for (const Gaussian& g : r.law.components) means.push_back(g.mean);
+  return {{"loop", r.loop},
+          {"dynamics", r.dynamics},
+          {"slots", r.slots},
+          {"weights", r.law.weights},
+          {"means", means},
+          {"reward", number(r.reward)},
+          {"path_kl", number(r.path_kl)},
+          {"model_evaluations", r.model_evaluations},
+          {"seconds", r.seconds},
+          {"memory_bytes", r.memory_bytes},
+          {"steps_per_sample", r.steps_per_sample},
+          {"steps", r.steps},
+          {"status", r.status}};
+}
+
+std::string without_step_count(const std::string& resolved) {
+  std::istringstream lines(resolved);
+  std::string text;
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("steps = ")) text += line + "\n";
+  return text;
+}
+
+std::string denoising_report(const DenoisingExperiment& e, const fs::path& folder) {
+  std::vector<Files> runs;
+  if (e.settings.empty()) {
+    runs.push_back(read_files(e.single, folder, label_of(e.single)));
+  } else {
+    std::error_code none;
+    for (const auto& s : e.settings)
+      if (fs::exists(folder / "settings" / s.folder / "metrics.csv", none))
+        runs.push_back(read_files(s.configuration, folder / "settings" / s.folder, label_of(s.configuration)));
+  }
+  if (runs.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no run to report");
+  const std::size_t wanted = std::max<std::size_t>(1, e.settings.size());
+  const GaussianMixture tilted = e.single.tilted();
+  const Files& first = runs.front();
+  const DenoisingConfiguration& c = *first.configuration;
+
+  report::Page page{
+      .title = e.title,
+      .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
+      .notice = runs.size() < wanted ? fmt::format("Only {} of {} runs are there.", runs.size(), wanted) : "",
+      .facts = {},
+      .sections = {},
+      .footer = footer};
+  page.facts = {
+      {"Weights", fmt::format("{:.4f}", column(first, "weight_error").back()), "largest distance from the tilted law"},
+      {"Means", fmt::format("{:.4f}", column(first, "mean_error").back()), "the same, of a coordinate"},
+      {"Reward", minus(shown(column(first, "reward").back(), 4)), "mean over the samples"},
+      {"Path KL", shown(column(first, "path_kl").back(), 4), "nats, to the base"}};
+
+  if (c.base.dimension() >= 2) {
+    report::Section laws{.heading = "The law and its samples",
+                         .text =
+                             "The diffusion is finetuned so that −λ E[R] + β KL is least, with KL that of its paths to "
+                             "those of the base. The law that does it is known: the base times exp(λR/β), which for a "
+                             "linear reward is a mixture with the same covariances, shifted means and other weights. "
+                             "Contours are of that law; samples that follow it fill them."};
+    laws.three_in_a_row = true;
+    Window w;
+    w.include(c.base);
+    w.include(tilted);
+    if (c.base.dimension() == 2) {
+      Population<float> before(static_cast<std::size_t>(c.batch), 2);
+      MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
+      laws.figures.push_back(
+          picture("The base", "Samples of the base over the contours of the tilted law.", tilted, &before, w));
+      constexpr std::size_t most = 5;
+      for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
+        if (runs[k].samples.size() > 0)
+          laws.figures.push_back(picture(runs[k].label, "Samples at the end over the contours of the tilted law.",
+                                         tilted, &runs[k].samples, w));
+      page.sections.push_back(std::move(laws));
+    }
+  }
+
+  report::Section curves{.heading = "Curves"};
+  add_chart(curves, runs, "reward", "Reward", "mean of R over a finished batch", false,
+            "More is better, at its price.");
+  add_chart(curves, runs, "path_kl", "Path KL to the base", "nats", false, "The price.");
+  add_chart(curves, runs, "exact_kl", "Distance from the tilted law", "KL(tilted ‖ model), nats", true,
+            "Of the law that the parameters describe, by quadrature. Less is better.");
+  add_chart(curves, runs, "mean_error", "Largest error of a mean", "distance of a coordinate", true,
+            "Euler’s steps leave a bias of about (λ/β)|∇R| horizon/T.");
+  add_chart(curves, runs, "weight_error", "Largest error of a weight", "distance", true, "");
+  page.sections.push_back(std::move(curves));
+
+  report::Section both{.heading = "Samples on their way",
+                       .text = "The same noise before and after: what finetuning changes is where paths end."};
+  const std::vector<double> base_theta = c.model().parameters_of(c.base);
+  both.figures = {paths(c, base_theta, "Before"), paths(c, first.theta, "After")};
+  page.sections.push_back(std::move(both));
+
+  report::Section law_table{.heading = "The learnt law"};
+  report::Table t{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}, {}};
+  const GaussianMixture learnt = law_of(first);
+  const auto point = [](const std::vector<double>& m) {
+    std::string text;
+    for (const double v : m) text += (text.empty() ? "" : ", ") + minus(fmt::format("{:.3f}", v));
+    return text;
+  };
+  for (std::size_t i = 0; i < learnt.weights.size(); ++i)
+    t.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", c.base.weights[i]),
+                      fmt::format("{:.4f}", learnt.weights[i]), fmt::format("{:.4f}", tilted.weights[i]),
+                      point(c.base.components[i].mean), point(learnt.components[i].mean),
+                      point(tilted.components[i].mean)});
+  law_table.text = fmt::format("Of {}.", first.label);
+  law_table.tables.push_back(std::move(t));
+  page.sections.push_back(std::move(law_table));
+
+  report::Section all{.heading = "All runs",
+                      .text =
+                          "M slots of the queue advance together, T/M steps each: M = 1 is the nested loop, M = T the "
+                          "single loop. Evaluations are of the model on a whole batch, for sampling and for states "
+                          "that were not kept; products, T for each step of θ, come besides. Memory is that of the "
+                          "populations, the queue and its paths."};
+  report::Table table{{"run", "T", "weights off", "means off", "reward", "path KL", "evaluations", "seconds", "MB"},
+                      {}};
+  const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
+  if (j.is_object() && j.contains("results") && j["results"].is_array())
+    for (std::size_t k = 0; k < runs.size() && k < j["results"].size(); ++k) {
+      const Json& r = j["results"][k];
+      const auto value = [&](const char* key) {
+        return r.is_object() && r.contains(key) && r[key].is_number() ? r[key].get<double>() : Figures::none;
+      };
+      table.rows.push_back({runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
+                            fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
+                            fmt::format("{:.4f}", column(runs[k], "mean_error").back()),
+                            minus(shown(value("reward"), 4)), shown(value("path_kl"), 4),
+                            fmt::format("{:.0f}", value("model_evaluations")), shown(value("seconds"), 2),
+                            fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
+    }
+  all.tables.push_back(std::move(table));
+  page.sections.push_back(std::move(all));
+  page.sections.push_back(repeat_section(e.resolved, folder, ""));
+  return report::to_html(page);
+}
+
+}  // namespace program
