@@ -69,14 +69,14 @@ std::string closing_table(const Comparison& c, const std::vector<ComparisonRow>&
   const std::vector<ComparisonRow::Threshold> none;
   const auto& thresholds = rows.empty() ? none : rows.front().reached;
   text += fmt::format("  {:<44}{:>13}{:>9}{:>15}", "medians", "exact reward", "reward", "log-likelihood");
-  for (const auto& t : thresholds) text += fmt::format("{:>20}", "evaluations to " + t.value);
+  for (const auto& t : thresholds) text += fmt::format("{:>22}", "evaluations to " + t.value);
   text += "\n";
   for (const ComparisonRow& r : rows) {
     const bool all = r.seeds == static_cast<std::size_t>(c.seeds);
     text += fmt::format("  {:<44}{:>13}{:>9}{:>15}",
                         label_of(r) + (all ? "" : fmt::format(" ({} of {} seeds)", r.seeds, c.seeds)),
                         shown(r.exact_reward, 4), shown(r.reward, 4), shown(r.log_likelihood, 3));
-    for (const auto& t : r.reached) text += fmt::format("{:>20}", count(t.gradient_evaluations));
+    for (const auto& t : r.reached) text += fmt::format("{:>22}", count(t.gradient_evaluations));
     text += "\n";
   }
   for (const Claim& claim : claims) text += fmt::format("  {}\n      {}\n", claim.text, claim.verdict);
@@ -131,6 +131,7 @@ int run_comparison(const Comparison& c, const RunOptions& o) {
                                 label_of(t.method, t.inner_steps, ""), t.seed));
       });
 
+  if (o.resume) write_configuration(folder.path, c);
   std::vector<std::vector<Summary>> runs(c.settings.size());
   std::int64_t evaluations = 0;
   bool all = true;
@@ -354,8 +355,18 @@ std::string comparison_report(const Comparison& c, const fs::path& folder) {
       RunFiles run = read_run(place);
       if (run.summary.status == "interrupted") continue;
       const std::int64_t each = gradient_evaluations_per_step(run.configuration);
-      for (Reached& r : run.summary.reached)
-        if (r.step) r.gradient_evaluations = *r.step * each;
+      // In the order of the configuration, which summary.json need not keep.
+      std::vector<Reached> reached;
+      for (const double t : run.configuration.thresholds) {
+        const auto entry = std::find_if(run.summary.reached.begin(), run.summary.reached.end(),
+                                        [&](const Reached& r) { return r.threshold == written(t); });
+        if (entry == run.summary.reached.end())
+          throw Error(ErrorKind::data, io::display(place / "summary.json"),
+                      fmt::format("first_step_at: has no threshold {}", written(t)));
+        reached.push_back(*entry);
+        if (entry->step) reached.back().gradient_evaluations = *entry->step * each;
+      }
+      run.summary.reached = std::move(reached);
       summaries.push_back(run.summary);
       s.runs.push_back(std::move(run));
       ++found;

@@ -360,6 +360,11 @@ Comparison read_comparison(const Document& d) {
   const std::vector<Method> chosen = own.words("methods", methods);
   if (chosen.empty()) own.fail("methods", "missing: the methods to compare");
   const std::vector<std::int64_t> inner = own.integers("inner_steps", {1}, 1);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (std::count(chosen.begin(), chosen.end(), chosen[i]) > 1)
+      own.fail("methods", fmt::format("{} is there twice", to_string(chosen[i])));
+  for (const std::int64_t t : inner)
+    if (std::count(inner.begin(), inner.end(), t) > 1) own.fail("inner_steps", fmt::format("{} is there twice", t));
   if (inner.empty()) own.fail("inner_steps", "empty: one number of steps at least is needed");
   all.seeds = own.integer("seeds", 10, 1, 100'000);
   const std::vector<std::string> variants = own.texts("variants", {});
@@ -380,6 +385,10 @@ Comparison read_comparison(const Document& d) {
       const std::size_t equals = text.find('=');
       if (equals == std::string::npos || equals == 0)
         own.fail("variants", fmt::format("{} is not of the form key=value", implicit_diffusion::io::excerpt(text)));
+      for (const std::string_view common : {"seed", "steps", "experiment", "title", "kind", "duration", "quick",
+                                            "thresholds", "theta_opt", "snapshots", "log_every", "comparison"})
+        if (!variant.empty() && (text.substr(0, equals) == common || text.starts_with(std::string(common) + ".")))
+          own.fail("variants", fmt::format("{} is common to all settings", common));
       change(one, {text.substr(0, equals), text.substr(equals + 1), fmt::format("{}: comparison: {}", d.where, text)});
     }
     Setting s{read_configuration(one), variant, std::string()};

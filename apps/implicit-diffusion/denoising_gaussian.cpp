@@ -412,6 +412,7 @@ SampledQueue sampled_queue(const GaussianDenoising& model, int slots, std::int64
 int run_denoising_gaussian(const DenoisingGaussianConfiguration& c, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
+  if (o.resume) write_configuration(folder.path, c);
   if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins anew\n", c.experiment));
   const std::size_t threads = thread_count(o);
   Workers workers(std::min(threads, static_cast<std::size_t>(c.repeats)));

@@ -311,10 +311,9 @@ class Run {
       for (std::size_t m = 0; m < there.size(); ++m) {
         if (!there[m]) continue;
         const auto points = c->numbers<float>(fmt::format("back-{}.points", m));
-        BackwardBatch<float> b{empty.points,
-                               c->numbers<float>(fmt::format("back-{}.adjoint", m)),
-                               c->numbers<double>(fmt::format("back-{}.gradients", m)),
-                               {}};
+        BackwardBatch<float> b{empty.points, c->numbers<float>(fmt::format("back-{}.adjoint", m)),
+                               c->numbers<double>(fmt::format("back-{}.gradients", m))};
+        b.step = m;
         if (points.size() != n * d || b.adjoint.size() != blocks * d * block_size || b.gradients.size() != blocks * p)
           c->refuse(fmt::format("back-{}.points", m), "has another size");
         for (std::size_t j = 0; j < d; ++j)
@@ -337,6 +336,7 @@ class Run {
     last_checkpoint_ = s.step;
     begin_ = checkpointed_ = Clock::now();
     if (!quiet) print_error(fmt::format("{}: goes on at step {}\n", c_.experiment, s.step));
+    write_configuration(folder_, c_);
     // What the warm start of this process has cost is counted in those evaluations already.
     evaluations_before_ -= std::min<std::uint64_t>(evaluations_before_, sampler_.evaluations());
     return true;
@@ -460,7 +460,8 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
           const auto& setting = e.settings[order[k]];
           const fs::path place = folder.path / "settings" / setting.folder;
           io::make_directory(place);
-          io::write_file(place / "config.toml", setting.configuration.resolved);
+          if (std::error_code none; !o.resume || !fs::exists(place / "config.toml", none))
+            write_configuration(place, setting.configuration);
           rows[order[k]] = Run(setting.configuration, place, threads / at_once).go(o.resume, true, interrupt.token());
           const DenoisingRow& r = *rows[order[k]];
           Summary s = summary_of_row(setting.configuration, r, threads / at_once);
@@ -486,6 +487,7 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
     if (failure) std::rethrow_exception(failure);
   }
 
+  if (o.resume) write_configuration(folder.path, e);
   std::string status = "completed";
   Json results = Json::array();
   std::string text;

@@ -162,6 +162,11 @@ FiniteStateConfiguration read_finite_state(const Document& d) {
     top.fail("harmonics", fmt::format("{} need more than {} states", c.ring.harmonics, 2 * c.ring.harmonics));
   if (c.ring.states <= 2 * c.ring.width)
     top.fail("width", fmt::format("{} needs more than {} states", c.ring.width, 2 * c.ring.width));
+  constexpr double most_work = 2e9;  // some seconds for each step, in which a run cannot be stopped
+  if (const double entries = 2 * static_cast<double>(c.ring.width);
+      static_cast<double>(c.ring.states) * entries * entries > most_work)
+    top.fail("width", fmt::format("{} on {} states take too long: states (2 width)^2 must be at most {}", c.ring.width,
+                                  c.ring.states, most_work));
   c.reward = top.numbers("reward", {0.5, 0.2, -0.3, 0.1});
   if (c.reward.empty() || c.reward.size() > 2 * c.ring.harmonics)
     top.fail("reward", fmt::format("{} coefficients, {} harmonics have 1 to {}", c.reward.size(), c.ring.harmonics,
@@ -189,6 +194,7 @@ FiniteStateConfiguration read_finite_state(const Document& d) {
 int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
+  if (o.resume) write_configuration(folder.path, c);
   if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins at step 0\n", c.experiment));
   const std::size_t threads = thread_count(o);
   Workers workers(std::max<std::size_t>(threads, 2) - 1);  // one is left for the other loop
@@ -269,8 +275,10 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
   io::write_file(folder.path / "metrics.csv", io::csv_bytes(header, rows));
   io::write_file(folder.path / "theta.npy",
                  io::npy_bytes(main.thetas, std::array{main.steps.size(), ring.start.size()}));
-  const std::vector<float> states(samples.states.begin(), samples.states.end());
-  io::write_file(folder.path / "samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
+  if (status != Status::diverged) {
+    const std::vector<float> states(samples.states.begin(), samples.states.end());
+    io::write_file(folder.path / "samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
+  }
 
   Summary s = summary_of(c);
   s.method = "implicit";
@@ -333,7 +341,8 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
     return row[key].is_number() ? row[key].get<double>() : Figures::none;
   };
   const io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
-  const io::Array samples = io::read_npy(folder / "samples.npy");
+  io::Array samples;
+  if (std::error_code none; fs::exists(folder / "samples.npy", none)) samples = io::read_npy(folder / "samples.npy");
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const auto column = [&](const std::string& name) -> const std::vector<double>& {
     for (std::size_t i = 0; i < metrics.header.size(); ++i)
@@ -380,7 +389,7 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
         throw Error(ErrorKind::data, io::display(folder / "samples.npy"), "has a state that is not on the ring");
       shares[static_cast<std::size_t>(state)] += 1 / static_cast<double>(samples.values.size());
     }
-    chart.series.push_back(density("the samples", shares, bins));
+    if (!samples.values.empty()) chart.series.push_back(density("the samples", shares, bins));
     gradient.exact(c.start, g);
     chart.series.push_back(density("at the start", gradient.law(), curve_points));
     // Dots, as it may lie under the learnt one.

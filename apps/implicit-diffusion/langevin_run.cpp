@@ -134,6 +134,7 @@ Done run_one(const Configuration& c, const fs::path& folder, std::size_t threads
                   fmt::format("{}: {} has done {} already", c.steps, io::display(folder), state.step));
     if (!quiet && found) print_error(fmt::format("{}: goes on at step {}\n", c.experiment, state.step));
     if (!quiet && !found) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+    write_configuration(folder, c);
   };
   Progress progress(c.experiment, c.steps, quiet);
   const RunResult r = run_method(
@@ -220,7 +221,8 @@ std::vector<std::optional<Done>> run_tasks(const std::vector<Task>& tasks, std::
     for (std::size_t i = next++; i < tasks.size() && !stop.stop_requested(); i = next++) try {
         const Task& task = tasks[i];
         io::make_directory(task.folder);
-        io::write_file(task.folder / "config.toml", task.configuration.resolved);
+        if (std::error_code none; !resume || !fs::exists(task.folder / "config.toml", none))
+          write_configuration(task.folder, task.configuration);
         results[i] = run_one(task.configuration, task.folder, threads / at_once, true, resume, stop);
         const std::lock_guard lock(mutex);
         said(task, *results[i], ++finished);
@@ -279,6 +281,7 @@ int run_langevin(const Configuration& c, const RunOptions& o) {
             print_error(fmt::format("{}: seed {} {}, {} of {}\n", c.experiment, task.configuration.seed,
                                     status == "completed" ? "done" : status, finished, o.repeats));
         });
+    if (o.resume) write_configuration(folder, c);
     std::vector<Summary> summaries;
     for (auto& r : results)
       if (r) {

@@ -125,11 +125,15 @@ std::size_t thread_count(const RunOptions& o) {
   return o.threads ? o.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
+void write_configuration(const fs::path& folder, const Common& c) {
+  io::write_file(folder / "config.toml", c.resolved);
+}
+
 OpenFolder open_folder(const RunOptions& o, const Common& c) {
   const fs::path path = output_folder(o, c);
   OpenFolder folder{
       path, o.resume ? resume_directory(path, without_steps(c.resolved)) : prepare_directory(path, o.overwrite)};
-  io::write_file(path / "config.toml", c.resolved);
+  if (!o.resume) write_configuration(path, c);
   return folder;
 }
 

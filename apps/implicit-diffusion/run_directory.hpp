@@ -21,12 +21,14 @@ implicit_diffusion::io::FolderLock prepare_directory(const std::filesystem::path
 // it, usage where its configuration, without the number of steps, is another.
 implicit_diffusion::io::FolderLock resume_directory(const std::filesystem::path& folder,
                                                     const std::string& configuration);
-// The folder that the options name for an experiment, as one of these two, with the configuration in it.
+// The folder that the options name for an experiment, as one of these two, with the configuration in it; with --resume that stays as it is
+// until write_configuration, when it is certain that the run goes on.
 struct OpenFolder {
   std::filesystem::path path;
   implicit_diffusion::io::FolderLock lock;
 };
 OpenFolder open_folder(const RunOptions& o, const Common& c);
+void write_configuration(const std::filesystem::path& folder, const Common& c);
 std::filesystem::path output_folder(const RunOptions& o, const Common& c);
 // How many threads the options give a run.
 std::size_t thread_count(const RunOptions& o);

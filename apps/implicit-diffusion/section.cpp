@@ -98,6 +98,15 @@ void drop_other_ways(toml::table& table, const std::string& full_key,
       if (!has_key(way) && !from_command_line.contains(prefix + std::string(other))) table.erase(other);
 }
 
+// The line of every key.
+void note_lines(const toml::table& table, const std::string& prefix, std::map<std::string, std::uint32_t>& lines) {
+  for (const auto& [key, value] : table) {
+    const std::string name = prefix + std::string(key.str());
+    lines[name] = value.source().begin.line;
+    if (const toml::table* inner = value.as_table()) note_lines(*inner, name + ".", lines);
+  }
+}
+
 // The keys of one table take the place of another's, those of tables in it one by one.
 void overlay(toml::table& table, const toml::table& changes) {
   for (const auto& [key, value] : changes) {
@@ -161,7 +170,8 @@ std::optional<std::string> nearest(std::string_view typed, const std::vector<std
 
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides) {
-  Document d{parse(text, where), where, name, folder, {}};
+  Document d{parse(text, where), where, name, folder, {}, {}};
+  note_lines(d.table, "", d.lines);
   if (overrides.quick)
     if (const toml::table* quick = d.table["quick"].as_table()) {
       const toml::table changes = *quick;
@@ -357,7 +367,11 @@ void Section::fail(const toml::node& node, std::string_view key, const std::stri
   const auto inside = from_command_line.lower_bound(name + ".");
   if (node.source().begin.line == 0 && inside != from_command_line.end() && inside->first.starts_with(name + "."))
     throw Error(ErrorKind::usage, inside->second, fmt::format("{}: {}", name, what));
-  throw Error(ErrorKind::usage, fmt::format("{}:{}", document_.where, node.source().begin.line),
+  const auto known = document_.lines.find(name);
+  const std::uint32_t line = node.source().begin.line != 0    ? node.source().begin.line
+                             : known != document_.lines.end() ? known->second
+                                                              : 0;
+  throw Error(ErrorKind::usage, line != 0 ? fmt::format("{}:{}", document_.where, line) : document_.where,
               fmt::format("{}: {}", name, what));
 }
 

@@ -32,6 +32,7 @@ struct Document {
   std::string name;                                      // of the experiment, unless the file gives one
   std::filesystem::path folder;                          // what paths in it are relative to
   std::map<std::string, std::string> from_command_line;  // key, option
+  std::map<std::string, std::uint32_t> lines;            // of the file, by key; copies of a table forget them
 };
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides);

@@ -38,7 +38,7 @@ Json json_of(const Summary& s) {
     if (figure != &Figures::data_log_likelihood || std::isfinite(s.figures.*figure)) j[key] = number(s.figures.*figure);
   j["first_step_at"] = std::move(first);
   j["gradient_evaluations_at"] = std::move(evaluations);
-  j["gradient_evaluations"] = s.gradient_evaluations;
+  j["gradient_evaluations"] = s.gradient_evaluations < 0 ? Json(nullptr) : Json(s.gradient_evaluations);
   j["seconds"] = s.seconds;
   j["threads"] = s.threads;
   j["isa"] = s.isa;

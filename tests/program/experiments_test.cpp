@@ -101,6 +101,54 @@ TEST(Comparison, LeavesARunForEachSettingAndSeed) {
   EXPECT_EQ(occurrences(part, "not decided: runs are missing"), 1U);
 }
 
+// What the claims stand on may not be there, and then they say so.
+TEST(Comparison, DoesNotConfirmWhatItHasNotSeen) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, small_comparison("0") + Words{"--output", "c", "--no-report"}).code, 0);
+  const Json start = json(folder / "c/summary.json");
+  for (const Json& claim : start["claims"])
+    EXPECT_FALSE(claim["verdict"].get<std::string>().starts_with("confirmed")) << claim;
+
+  // A reward that falls, and is negative: lambda has the wrong sign.
+  write(folder / "worse.toml",
+        "kind = \"langevin-comparison\"\nsteps = 300\nparticles = 200\nlearning_rate = 0.5\ntheta_opt = [0.0]\n"
+        "thresholds = [-20.0]\n[comparison]\nmethods = [\"implicit\", \"langevin-initial\"]\nseeds = 2\n"
+        "[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n[reward]\nkind = \"quadratic\"\ncentre = [3.0]\n"
+        "lambda = -0.005\n[start]\ntheta = [0.5]\n");
+  const Result worse = run(folder, {"run", "worse.toml", "--quiet", "--output", "w", "--no-report"});
+  ASSERT_EQ(worse.code, 0) << worse.err;
+  const Json falls = json(folder / "w/summary.json");
+  ASSERT_EQ(falls["claims"].size(), 1U);
+  EXPECT_EQ(falls["claims"][0]["verdict"], "not confirmed");
+
+  // The lines of a comparison's file are told.
+  write(folder / "bad.toml",
+        "kind = \"langevin-comparison\"\nparticles = -1\n[comparison]\nmethods = [\"implicit\"]\n");
+  EXPECT_TRUE(is_error_line(run(folder, {"run", "bad.toml"}).err, {"bad.toml:2", "particles"}));
+}
+
+TEST(Comparison, WithADamagedSummaryIsBadData) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, small_comparison("20") + Words{"--output", "c", "--no-report"}).code, 0);
+  const fs::path file = folder / "c/settings/implicit/seed-1/summary.json";
+  Json s = json(file);
+  s["first_step_at"] = Json::object();
+  write(file, s.dump());
+  const Result result = run(folder, {"report", "c"});
+  EXPECT_EQ(result.code, 65);
+  EXPECT_TRUE(is_error_line(result.err, {"summary.json", "first_step_at"}));
+}
+
+TEST(Resume, ThatIsRefusedChangesNothing) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, {"run", "langevin-reward", "--steps", "80", "--quiet", "--output", "x"}).code, 0);
+  const auto before = tree(folder / "x");
+  EXPECT_EQ(run(folder, {"run", "langevin-reward", "--steps", "30", "--quiet", "--output", "x", "--resume"}).code, 2);
+  EXPECT_EQ(tree(folder / "x"), before);
+  ASSERT_EQ(run(folder, {"run", "langevin-reward", "--steps", "90", "--quiet", "--output", "x", "--resume"}).code, 0);
+  EXPECT_NE(contents(folder / "x/config.toml").find("steps = 90"), std::string::npos);
+}
+
 TEST(Comparison, GoesOnWhereItWasKilled) {
   const Folder folder;
   const Words longer = small_comparison("400") + Words{"--no-report", "--threads", "2"};
@@ -227,6 +275,7 @@ TEST(FiniteState, AChainThatFallsApartHasDiverged) {
   EXPECT_EQ(result.code, 70) << result.out;
   EXPECT_NE(result.err.find("learning_rate smaller than 1000000"), std::string::npos) << result.err;
   EXPECT_EQ(json(folder / "runs/finite-state-0/summary.json")["status"], "diverged");
+  EXPECT_FALSE(fs::exists(folder / "runs/finite-state-0/samples.npy"));
 }
 
 struct Refused {
@@ -262,6 +311,25 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"VariantWithUnknownKey",
                 {"langevin-comparison", "--set", "comparison.variants=[\"metod=nested\"]"},
                 {"metod", "did you mean method"}},
+        Refused{"VariantOfAnotherSeed",
+                {"langevin-comparison", "--set", "comparison.variants=[\"method=guided seed=7\"]"},
+                {"comparison.variants", "seed is common"}},
+        Refused{"VariantOfAnotherThreshold",
+                {"langevin-comparison", "--set", "comparison.variants=[\"thresholds=[-1.0]\"]"},
+                {"comparison.variants", "thresholds is common"}},
+        Refused{"InnerStepsTwice",
+                {"langevin-comparison", "--set", "comparison.inner_steps=[2, 2]"},
+                {"comparison.inner_steps", "2 is there twice"}},
+        Refused{"MethodTwice",
+                {"langevin-comparison", "--set", "comparison.methods=[\"nested\", \"nested\"]"},
+                {"comparison.methods", "nested is there twice"}},
+        Refused{"ExponentTwice", {"rates", "--set", "discrete.exponents=[0.5, 0.5]"}, {"exponents", "twice"}},
+        Refused{"NoTargets", {"rates", "--set", "flow.largest_target=0.5"}, {"flow.largest_target", "at least 1"}},
+        Refused{"TimesBelowAStep", {"rates", "--set", "flow.times=[1e-20, 2e-20]"}, {"flow.times", "shorter"}},
+        Refused{"RatesThatTakeTooLong", {"rates", "--set", "discrete.steps=[10, 100000000]"}, {"too long"}},
+        Refused{"RingThatTakesTooLong",
+                {"finite-state", "--set", "states=20000", "--set", "width=2000"},
+                {"--set width", "too long"}},
         Refused{"UnknownKeyOfAComparison", {"langevin-comparison", "--set", "comparison.seed=3"}, {"comparison.seeds"}},
         Refused{"UnknownKeyBesides", {"langevin-comparison", "--set", "stepsize=3"}, {"did you mean step_size"}},
         Refused{"SnapshotsThatDescend", {"langevin-reward", "--set", "snapshots=[5, 1]"}, {"snapshots", "ascend"}},
@@ -271,7 +339,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"StepsOfRates", {"rates", "--steps", "5"}, {"--steps", "discrete.steps"}},
         Refused{"OneHorizon", {"rates", "--set", "discrete.steps=[100]"}, {"discrete.steps", "two"}},
         Refused{"HorizonsThatDescend", {"rates", "--set", "flow.times=[10, 5]"}, {"flow.times", "ascend"}},
-        Refused{"NegativeTarget", {"rates", "--set", "discrete.targets=[-1]"}, {"discrete.targets", "positive"}},
+        Refused{"NegativeTarget", {"rates", "--set", "discrete.targets=[-1]"}, {"discrete.targets", "between"}},
         Refused{"UnstableScale", {"rates", "--set", "discrete.scale=2"}, {"discrete.scale", "below 1"}},
         Refused{"RepeatsOfFiniteState", {"finite-state", "--repeats", "2"}, {"--repeats"}},
         Refused{"TooManyHarmonics", {"finite-state", "--set", "states=4", "--set", "width=1"}, {"harmonics", "4"}},

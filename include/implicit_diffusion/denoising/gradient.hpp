@@ -70,6 +70,16 @@ void require_gradient(const Reward<Real>& reward) {
   if (!reward.has_gradient())
     throw Error(ErrorKind::usage, "reward", "it has no gradient: write it as a template over the number type");
 }
+template <class Real>
+void require_frozen(const ReverseChain<Real>& chain, const DenoisingObjective& o) {
+  if (o.beta != 0 && !chain.frozen())
+    throw Error(ErrorKind::usage, "beta", "a path KL needs a frozen model, which the chain does not have");
+}
+template <class Real>
+void require_finished(const ReverseChain<Real>& chain, const PathBatch<Real>& b) {
+  if (b.step != chain.steps()) throw Error(ErrorKind::usage, "batch", "it has not made all its steps");
+  if (b.points.size() == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
+}
 
 // The mean over samples of what `one(block, sums)` adds to the sums of each block, in the order of the blocks.
 template <class Real, class OneBlock>
@@ -95,10 +105,14 @@ class PathGradient {
                std::size_t last_steps = std::numeric_limits<std::size_t>::max())
       : chain_(chain), reward_(std::move(reward)), objective_(objective), last_steps_(last_steps) {
     detail::require_gradient(reward_);
+    detail::require_frozen(chain_, objective_);
   }
 
   void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
-    if (b.step != chain_.steps()) throw Error(ErrorKind::usage, "batch", "it has not made all its steps");
+    detail::require_finished(chain_, b);
+    const std::size_t kept = (chain_.steps() + chain_.keep_every() - 1) / chain_.keep_every();
+    if (b.path.size() < kept || (!chain_.keeps_all() && (b.thetas.empty() || b.thetas.back().until != b.step)))
+      throw Error(ErrorKind::usage, "batch", "its path was kept by a chain with another keep_every");
     chain_.prepare(theta);
     const std::vector<ScoreModel<Real>> replayers = models_of(b);
     const std::size_t first = last_steps_ < chain_.steps() ? chain_.steps() - last_steps_ : 0;
@@ -246,10 +260,12 @@ class ReconstructedGradient {
                         std::size_t refinements = 0)
       : chain_(chain), reward_(std::move(reward)), objective_(objective), refinements_(refinements) {
     detail::require_gradient(reward_);
+    detail::require_frozen(chain_, objective_);
     detail::require_no_noise(chain_);
   }
 
   void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
+    detail::require_finished(chain_, b);
     chain_.prepare(theta);
     std::vector<double> errors(b.points.blocks(), 0.0);
     detail::mean_over_blocks(chain_.workers(), b.points, gradient, [&](std::size_t block, std::span<double> sums) {
@@ -283,10 +299,11 @@ class ReconstructedGradient {
 // A batch on its way back through a double queue (loop/double_queue.hpp).
 template <class Real>
 struct BackwardBatch {
-  Population<Real> points;        // Z
-  std::vector<Real> adjoint;      // A, block by block
-  std::vector<double> gradients;  // G, a row for each block: sums over its samples
-  std::vector<double> gradient;   // their mean, once it is back
+  Population<Real> points;            // Z
+  std::vector<Real> adjoint;          // A, block by block
+  std::vector<double> gradients;      // G, a row for each block: sums over its samples
+  std::vector<double> gradient = {};  // their mean, once it is back
+  std::size_t step = 0;               // steps made
 };
 
 template <class Real>
@@ -295,15 +312,14 @@ class DenoisingBackward {
   DenoisingBackward(ReverseChain<Real>& chain, Reward<Real> reward, DenoisingObjective objective = {})
       : chain_(chain), reward_(std::move(reward)), objective_(objective) {
     detail::require_gradient(reward_);
+    detail::require_frozen(chain_, objective_);
     detail::require_no_noise(chain_);
   }
 
   BackwardBatch<Real> begin(const PathBatch<Real>& finished) const {
     const std::size_t d = finished.points.dimension(), blocks = finished.points.blocks();
-    BackwardBatch<Real> b{finished.points,
-                          std::vector<Real>(blocks * d * block_size),
-                          std::vector<double>(blocks * chain_.parameters()),
-                          {}};
+    BackwardBatch<Real> b{finished.points, std::vector<Real>(blocks * d * block_size),
+                          std::vector<double>(blocks * chain_.parameters())};
     for (std::size_t k = 0; k < blocks; ++k)
       detail::start_adjoint<Real>(reward_, objective_.lambda, finished.points.block(k),
                                   b.adjoint.data() + k * d * block_size);
@@ -313,6 +329,8 @@ class DenoisingBackward {
   // Through step T - 1 - s of the chain.
   void step(BackwardBatch<Real>& b, std::size_t s, std::span<const double> theta) {
     chain_.prepare(theta);
+    if (s != b.step || s >= chain_.steps()) throw Error(ErrorKind::usage, "batch", "this is not its next step back");
+    ++b.step;
     const std::size_t d = b.points.dimension(), p = chain_.parameters();
     for_each_block(chain_.workers(), b.points, [&](std::size_t k) {
       const Block<Real> y = b.points.block(k);
@@ -326,6 +344,8 @@ class DenoisingBackward {
   }
 
   std::span<const double> gradient(BackwardBatch<Real>& b) const {
+    if (b.step != chain_.steps())
+      throw Error(ErrorKind::usage, "slots", "a double queue has one for each step of the chain");
     const std::size_t p = chain_.parameters();
     b.gradient.assign(p, 0.0);
     for (std::size_t i = 0; i < b.gradients.size(); ++i) b.gradient[i % p] += b.gradients[i];

@@ -66,8 +66,9 @@ class ReverseChain {
     if (!frozen) return;
     if (options_.dynamics == Dynamics::ddpm)
       throw Error(ErrorKind::usage, "dynamics", "ddpm has no path KL: its last step has no noise");
-    if (!model_.same_type(frozen->first))
-      throw Error(ErrorKind::usage, "frozen model", "it must be of the type of the model");
+    if (!model_.same_type(frozen->first) || frozen->first.dimension() != model_.dimension() ||
+        frozen->first.parameters() != model_.parameters() || frozen->second.size() != model_.parameters())
+      throw Error(ErrorKind::usage, "frozen model", "it must be of the type and size of the model");
     frozen_ = std::move(frozen->first);
     frozen_->prepare(frozen->second, grid_);
   }
@@ -85,7 +86,9 @@ class ReverseChain {
   Workers* workers() const { return options_.workers; }
 
   void prepare(std::span<const double> theta) {
-    if (std::equal(theta.begin(), theta.end(), theta_.begin(), theta_.end())) return;
+    if (prepared_ && std::equal(theta.begin(), theta.end(), theta_.begin(), theta_.end())) return;
+    if (theta.size() != parameters()) throw Error(ErrorKind::usage, "theta", "it is not of the size of the model");
+    prepared_ = true;
     theta_.assign(theta.begin(), theta.end());
     model_.prepare(theta, grid_);
   }
@@ -106,6 +109,7 @@ class ReverseChain {
   std::optional<ScoreModel<Real>> frozen_;
   std::vector<StepCoefficients> coefficients_;
   std::vector<double> theta_;
+  bool prepared_ = false;
 };
 
 template <class Real>
@@ -118,6 +122,8 @@ class DenoisingSampler {
   void advance(PathBatch<Real>& b, std::span<const double> theta, Moment) {
     chain_.prepare(theta);
     const std::size_t first = b.step, last = first + chain_.steps() / chain_.slots();
+    if (b.points.dimension() != chain_.dimension())
+      throw Error(ErrorKind::usage, "batch", "its dimension is not that of the model");
     if (last > chain_.steps()) throw Error(ErrorKind::usage, "batch", "it has made all its steps");
     const std::size_t keep = chain_.keep_every();
     while (b.path.size() * keep < last) b.path.emplace_back(b.points.size(), b.points.dimension());

@@ -1,0 +1,192 @@
+// The diffusion of a mixture: it comes to the law that is known to be the best, in every loop, and goes on where it was killed.
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+
+#include "program/run_program.hpp"
+
+namespace program_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Weights within 0.03 and means within 0.1 of the tilted law, from the untilted one.
+TEST(DenoisingMixture, LearnsTheTiltedLaw) {
+  const Folder folder;
+  const Result result = run(folder, {"run", "denoising-mixture", "--quick", "--quiet", "--output", "d"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json s = json(folder / "d/summary.json");
+  EXPECT_EQ(s["steps_per_sample"], 256);
+  ASSERT_EQ(s["results"].size(), 3U);
+  // exp(r . x) times 0.25 I: means move by 0.25 r, weights are w_i exp(r . m_i + 0.25 |r|^2 / 2) / Z.
+  EXPECT_NEAR(s["tilted_means"][0][0].get<double>(), -1.3, 1e-12);
+  EXPECT_NEAR(s["tilted_means"][0][1].get<double>(), 0.15, 1e-12);
+  for (const Json& row : s["results"]) {
+    EXPECT_EQ(row["loop"], "queue");
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(row["weights"][i].get<double>(), s["tilted_weights"][i].get<double>(), 0.03) << row;
+      for (std::size_t j = 0; j < 2; ++j)
+        EXPECT_NEAR(row["means"][i][j].get<double>(), s["tilted_means"][i][j].get<double>(), 0.1) << row;
+    }
+    EXPECT_GT(row["reward"].get<double>(), 1.4);
+    EXPECT_GT(row["path_kl"].get<double>(), 0.5);
+    EXPECT_GT(row["memory_bytes"], 0);
+  }
+  // With whole paths kept an outer step costs T evaluations of the model, and the warm start those of its slots.
+  for (const Json& row : s["results"]) {
+    const auto slots = row["slots"].get<std::int64_t>();
+    EXPECT_EQ(row["model_evaluations"], 500 * 256 + 256 * (slots + 1) / 2) << row;
+  }
+  const std::string report = contents(folder / "d/report.html");
+  for (const char* text : {"The learnt law", "Path KL to the base", "Samples on their way"})
+    EXPECT_NE(report.find(text), std::string::npos) << text;
+  fs::remove(folder / "d/report.html");
+  ASSERT_EQ(run(folder, {"report", "d"}).code, 0);
+  EXPECT_EQ(contents(folder / "d/report.html"), report);
+}
+
+// A small problem of one run, for each of the loops.
+Words small(const std::string& loop, const std::string& dynamics, const std::string& slots, const std::string& keep) {
+  return {"run",   "mine.toml",      "--quiet", "--no-report",
+          "--set", "loop=" + loop,   "--set",   "dynamics=" + dynamics,
+          "--set", "slots=" + slots, "--set",   "keep_every=" + keep};
+}
+constexpr const char* experiment = R"(kind = "denoising-mixture"
+steps_per_sample = 12
+horizon = 2.0
+batch = 300
+steps = 60
+log_every = 7
+checkpoint_every = 5
+[base]
+weights = [0.7, 0.3]
+means = [[-1.0, 0.0], [1.0, 0.5]]
+covariances = [[[0.5, 0.1], [0.1, 0.4]], [[0.3, 0.0], [0.0, 0.3]]]
+[reward]
+direction = [1.0, -0.5]
+)";
+
+struct Loop {
+  const char *name, *loop, *dynamics, *slots, *keep;
+};
+void PrintTo(const Loop& l, std::ostream* out) { *out << l.name; }
+class Loops : public testing::TestWithParam<Loop> {
+ protected:
+  Words arguments() const { return small(GetParam().loop, GetParam().dynamics, GetParam().slots, GetParam().keep); }
+};
+
+TEST_P(Loops, DoNotDependOnThreadsOrInstructions) {
+  const Folder folder;
+  write(folder / "mine.toml", experiment);
+  const Words same{"theta.npy", "samples.npy"};
+  const auto at = [&](const Words& more, const char* place) {
+    const Result r = run(folder, arguments() + more + Words{"--output", place});
+    ASSERT_EQ(r.code, 0) << r.err;
+  };
+  at({"--threads", "1"}, "one");
+  at({"--threads", "2"}, "two");
+  at({"--threads", "3"}, "three");
+  EXPECT_TRUE(same_bytes(folder / "one", folder / "two", same));
+  EXPECT_TRUE(same_bytes(folder / "one", folder / "three", same));
+  if (run(folder, arguments() + Words{"--isa", "v4", "--output", "v4"}).code == 0) {
+    at({"--isa", "v3"}, "v3");
+    EXPECT_TRUE(same_bytes(folder / "v3", folder / "v4", same));
+  }
+}
+
+TEST_P(Loops, GoOnWhereTheyWereKilled) {
+  const Folder folder;
+  write(folder / "mine.toml", experiment);
+  ASSERT_EQ(run(folder, arguments() + Words{"--output", "whole"}).code, 0);
+  std::srand(7);
+  for (int kill = 0; kill < 3; ++kill) {
+    fs::remove_all(folder / "c");
+    {
+      Process p(Launch{.arguments = arguments() + Words{"--output", "c"}, .folder = folder.path()});
+      while (!fs::exists(folder / "c/config.toml")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::rand() % 40));
+      p.send(SIGKILL);
+      p.wait();
+    }
+    const Result r = run(folder, arguments() + Words{"--output", "c", "--resume"});
+    ASSERT_EQ(r.code, 0) << r.err;
+    EXPECT_TRUE(same_bytes(folder / "c", folder / "whole"));
+    for (const char* name : {"step", "reward", "path_kl", "exact_kl", "mean_error", "gradient_evaluations"}) {
+      const auto a = column(folder / "c", name), b = column(folder / "whole", name);
+      ASSERT_EQ(a.size(), b.size());
+      for (std::size_t i = 0; i < a.size(); ++i)
+        EXPECT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << name;
+    }
+  }
+  // From a checkpoint, and on to more steps.
+  ASSERT_EQ(run(folder, arguments() + Words{"--output", "part", "--steps", "33"}).code, 0);
+  ASSERT_EQ(run(folder, arguments() + Words{"--output", "part", "--resume"}).code, 0);
+  EXPECT_TRUE(same_bytes(folder / "part", folder / "whole", {"samples.npy"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Denoising, Loops,
+    testing::Values(Loop{"Nested", "queue", "sde", "1", "1"}, Loop{"Queue", "queue", "sde", "4", "1"},
+                    Loop{"QueueReplayed", "queue", "sde", "6", "5"}, Loop{"Single", "queue", "ode", "12", "12"},
+                    Loop{"Cold", "queue-cold", "sde", "4", "1"}, Loop{"Double", "double-queue", "ode", "12", "12"}),
+    [](const auto& l) { return l.param.name; });
+
+struct Refused {
+  const char* name;
+  Words arguments, words;
+};
+void PrintTo(const Refused& r, std::ostream* out) { *out << r.name; }
+class DenoisingInput : public testing::TestWithParam<Refused> {};
+TEST_P(DenoisingInput, IsRefused) {
+  const Folder folder;
+  const Result r = run(folder, Words{"run", "denoising-mixture"} + GetParam().arguments);
+  EXPECT_EQ(r.code, 2) << r.out;
+  EXPECT_TRUE(is_error_line(r.err, GetParam().words));
+  EXPECT_TRUE(names(folder.path()).empty());
+}
+INSTANTIATE_TEST_SUITE_P(
+    Denoising, DenoisingInput,
+    testing::Values(
+        Refused{"SlotsThatDoNotDivide", {"--set", "slots=60"}, {"--set slots", "60 does not divide the 256"}},
+        Refused{"NoSlots", {"--set", "slots=0"}, {"slots"}},
+        Refused{"NegativeHorizon", {"--set", "horizon=-1"}, {"horizon", "positive"}},
+        Refused{"CosineBeyondOne", {"--set", "schedule=cosine"}, {"horizon", "below 1"}},
+        Refused{"UnknownSchedule", {"--set", "schedule=linear"}, {"schedule", "cosine"}},
+        Refused{"EmptyBatch", {"--set", "batch=0"}, {"batch"}},
+        Refused{"BatchBeyondMemory", {"--set", "batch=1000000000"}, {"batch", "GB"}},
+        Refused{"NoSteps", {"--set", "steps_per_sample=0"}, {"steps_per_sample"}},
+        Refused{"BetaOfNothing", {"--set", "beta=0"}, {"beta", "positive"}},
+        Refused{"DoubleQueueOfTheSDE", {"--set", "loop=double-queue"}, {"double-queue", "ode"}},
+        Refused{"DoubleQueueWithFewSlots",
+                {"--set", "loop=double-queue", "--set", "dynamics=ode"},
+                {"slots", "one for each of the 256"}},
+        Refused{"CovarianceThatIsNotDefinite",
+                {"--set", "base.means=[[0.0, 0.0]]", "--set", "base.weights=[1.0]", "--set",
+                 "base.covariances=[[[1.0, 2.0], [2.0, 1.0]]]"},
+                {"base.covariances", "positive definite"}},
+        Refused{"WeightsOfAnotherNumber", {"--set", "base.weights=[1.0]"}, {"base.weights", "4 means"}},
+        Refused{"NegativeWeight", {"--set", "base.weights=[0.5, 0.5, 0.5, -0.5]"}, {"base.weights", "positive"}},
+        Refused{"DirectionOfAnotherSize", {"--set", "reward.direction=[1.0]"}, {"reward.direction"}},
+        Refused{
+            "SettingWithoutValue", {"--set", "comparison.settings=[\"slots\"]"}, {"comparison.settings", "key=value"}},
+        Refused{"SettingOfAnotherSeed", {"--set", "comparison.settings=[\"seed=3\"]"}, {"comparison.settings", "seed"}},
+        Refused{"Repeats", {"--repeats", "2"}, {"--repeats"}}),
+    [](const auto& r) { return r.param.name; });
+
+TEST(DenoisingMixture, ThatDivergesSaysSo) {
+  const Folder folder;
+  write(folder / "mine.toml", experiment);
+  const Result r = run(folder, small("queue", "sde", "4", "1") + Words{"--set", "learning_rate=1e20", "--set",
+                                                                       "optimizer=gradient-descent", "--output", "d"});
+  EXPECT_EQ(r.code, 70) << r.out << r.err;
+  EXPECT_EQ(json(folder / "d/summary.json")["status"], "diverged");
+  EXPECT_FALSE(fs::exists(folder / "d/samples.npy"));
+}
+
+}  // namespace
+}  // namespace program_test
