@@ -40,6 +40,21 @@ std::vector<double> covariance_of(const std::vector<double>& l, std::size_t d) {
 }  // namespace
 
 template <Spread form>
+std::optional<std::size_t> MixtureScore<form>::find_inadmissible(std::span<const double> theta) const {
+  constexpr double largest = 1e15;
+  for (std::size_t j = n_; j < theta.size(); ++j) {
+    bool logarithm = j >= spread_at(0);
+    if (form == Spread::cholesky && logarithm) {
+      std::size_t k = (j - spread_at(0)) % spread_size(), row = 0;
+      while (k > row) k -= ++row;  // the place in its row
+      logarithm = k == row;
+    }
+    if (!(std::abs(theta[j]) <= (logarithm ? std::log(largest) : largest))) return j;
+  }
+  return std::nullopt;
+}
+
+template <Spread form>
 GaussianMixture MixtureScore<form>::law(std::span<const double> theta) const {
   GaussianMixture law;
   const double highest = *std::max_element(theta.begin(), theta.begin() + static_cast<std::ptrdiff_t>(n_));

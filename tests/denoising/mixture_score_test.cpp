@@ -84,6 +84,22 @@ TYPED_TEST(MixtureScoreForms, KnowsItsLaw) {
         << "logits up to a constant";
 }
 
+TEST(MixtureScore, KnowsItsDomain) {
+  const MixtureScore<Spread::cholesky> model(2, 3);
+  const Vector theta = some_theta(model);
+  EXPECT_FALSE(model.find_inadmissible(theta));
+  // A factor is l11, l21, l22, l31, l32, l33: its diagonal is a logarithm.
+  for (std::size_t j = 0; j < theta.size(); ++j) {
+    Vector far = theta;
+    far[j] = 100;
+    const std::size_t k = (j - model.spread_at(0)) % 6;
+    const bool logarithm = j >= model.spread_at(0) && (k == 0 || k == 2 || k == 5);
+    EXPECT_EQ(model.find_inadmissible(far), logarithm ? std::optional(j) : std::nullopt) << j;
+    far[j] = NAN;
+    EXPECT_EQ(model.find_inadmissible(far).has_value(), j >= 2);
+  }
+}
+
 TEST(MixtureScore, RefusesWhatItIsNot) {
   EXPECT_ERROR(MixtureScore<Spread::isotropic>(0, 2), usage, "components: 0");
   EXPECT_ERROR(MixtureScore<Spread::isotropic>(2, 17), usage, "dimension: 17");

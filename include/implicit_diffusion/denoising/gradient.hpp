@@ -127,6 +127,10 @@ class PathGradient {
     evaluations_ += chain_.keeps_all() ? 0 : chain_.steps() - first;
   }
 
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return chain_.model().find_inadmissible(theta);
+  }
+
   // Vector-Jacobian products so far, and model evaluations of replays, each of a whole batch.
   std::size_t products() const { return products_; }
   std::size_t evaluations() const { return evaluations_; }
@@ -324,6 +328,10 @@ class DenoisingBackward {
       detail::start_adjoint<Real>(reward_, objective_.lambda, finished.points.block(k),
                                   b.adjoint.data() + k * d * block_size);
     return b;
+  }
+
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return chain_.model().find_inadmissible(theta);
   }
 
   // Through step T - 1 - s of the chain.

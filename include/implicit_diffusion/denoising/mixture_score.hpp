@@ -28,6 +28,7 @@
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,6 +55,10 @@ class MixtureScore {
   std::size_t spread_at(std::size_t i) const { return n_ * (1 + d_) + i * spread_size(); }
 
   void prepare(std::span<const double> theta) { theta_.assign(theta.begin(), theta.end()); }
+
+  // The first parameter that single precision has no room for: a mean beyond 1e15, a standard deviation beyond 1e15 or below 1e-15, a factor's
+  // entry beyond 1e15. An optimizer that comes there has diverged.
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const;
 
   // The law of the data at a theta, and the theta of a law. The latter throws a usage Error where it is not of this form.
   GaussianMixture law(std::span<const double> theta) const;

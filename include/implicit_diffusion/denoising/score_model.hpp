@@ -12,6 +12,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <span>
 #include <typeinfo>
 #include <utility>
@@ -90,6 +91,11 @@ class ScoreModel {
     model_->add_gradient(m, sums, gradient);
   }
 
+  // The first parameter outside the model's domain, where it knows one.
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return model_->find_inadmissible(theta);
+  }
+
   // The same model, prepared for nothing.
   ScoreModel blank() const { return ScoreModel(model_->blank()); }
 
@@ -106,6 +112,7 @@ class ScoreModel {
     virtual void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const = 0;
     virtual void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const = 0;
     virtual std::size_t sums(std::size_t m) const = 0;
+    virtual std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const = 0;
     virtual void add_gradient(std::size_t m, const double* sums, double* gradient) const = 0;
   };
 
@@ -134,6 +141,10 @@ class ScoreModel {
     }
     void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const override {
       score_kernels<Real>(at(m)).backward(at(m), level_of(base, m), step);
+    }
+    std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
+      if constexpr (requires { model.find_inadmissible(theta); }) return model.find_inadmissible(theta);
+      return std::nullopt;
     }
     std::size_t sums(std::size_t m) const override { return at(m).sums(); }
     void add_gradient(std::size_t m, const double* sums, double* gradient) const override {
