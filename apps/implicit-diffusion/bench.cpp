@@ -5,6 +5,8 @@
 // in the same amounts, and the step is compared with their sum.
 #include "commands.hpp"
 #include "experiment.hpp"
+#include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/timing.hpp"
 #include "implicit_diffusion/langevin.hpp"
@@ -111,6 +113,71 @@ void verify(std::string& text) {
       steps, worst);
   if (!(worst < 1e-4))
     throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
+}
+
+// A denoising diffusion of six Gaussians in the plane, 256 steps of the reverse SDE: sampling, and the gradient by 24 parameters. Verified
+// against double precision first.
+struct FirstCoordinate {
+  static constexpr bool any_number = true;
+  template <class N>
+  N operator()(const N* y) const {
+    return y[0];
+  }
+};
+template <class Real>
+struct DenoisingBench {
+  MixtureScore<Spread::isotropic> model{6, 2};
+  std::vector<double> theta = std::vector<double>(24);
+  ReverseChain<Real> chain;
+  PathBatch<Real> batch;
+
+  DenoisingBench(std::size_t n, std::size_t steps)
+      : chain(model, uniform_grid(3, steps), {.normals = normals_of<Real>(Noise(1))}) {
+    for (std::size_t i = 0; i < 6; ++i) {
+      theta[6 + 2 * i] = 4 * std::cos(static_cast<double>(i));
+      theta[7 + 2 * i] = 4 * std::sin(static_cast<double>(i));
+      theta[18 + i] = -0.3;
+    }
+    batch.points = Population<Real>(n, 2);
+  }
+  void sample() {
+    DenoisingStart<Real>{Noise(1)}.draw(batch, 0);
+    DenoisingSampler<Real>(chain).advance(batch, theta, {});
+  }
+  std::vector<double> gradient() {
+    std::vector<double> g(24);
+    PathGradient<Real>(chain, FirstCoordinate{}).estimate(batch, theta, 0, g);
+    return g;
+  }
+};
+std::string denoising_chains() {
+  {
+    DenoisingBench<float> single(300, 256);
+    DenoisingBench<double> twice(300, 256);
+    single.sample();
+    twice.sample();
+    const std::vector<double> a = single.gradient(), b = twice.gradient();
+    double difference = 0, size = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      difference += (a[j] - b[j]) * (a[j] - b[j]);
+      size += b[j] * b[j];
+    }
+    if (!(difference < 1e-8 * size)) throw Error(ErrorKind::data, "bench", "the gradient through a chain is wrong");
+  }
+  std::string text =
+      "\na denoising diffusion of six Gaussians in the plane, 256 steps, 24 parameters, one thread: ns a sample and step\n";
+  text += fmt::format("  {:>12}{:>10}{:>12}{:>14}{:>22}\n", "samples", "forward", "gradient", "joint step",
+                      "ratios to that");
+  for (const std::size_t n : {1'000, 10'000}) {
+    DenoisingBench<float> bench(n, 256);
+    bench.sample();
+    const double work = static_cast<double>(n) * 256 * 1e-9;
+    const double forward = median_seconds([&] { bench.sample(); }) / work,
+                 gradient = median_seconds([&] { (void)bench.gradient(); }) / work, joint = joint_step(n);
+    text += fmt::format("  {:>12}{:>10.2f}{:>12.2f}{:>14.2f}{:>15.2f}, {:.2f}\n", n, forward, gradient, joint,
+                        forward / joint, gradient / joint);
+  }
+  return text;
 }
 
 // Gradients of a stationary law by the linear system, verified against the covariance that each is equal to.
@@ -223,6 +290,7 @@ int bench(const BenchOptions& o) {
   });
   text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n",
                       seconds * 1e3);
+  text += denoising_chains();
   text += finite_gradients();
   print(text);
   return 0;

@@ -54,6 +54,11 @@ struct BackwardStep {
   double* sums;   // of the level are added to
 };
 
+// Only the coordinates of a point are set and read; GCC cannot know that a model's dimension is what it says.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
@@ -170,4 +175,7 @@ void backward(const Level& level, const Level* base, const BackwardStep<Scalar<N
 
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 }  // namespace implicit_diffusion

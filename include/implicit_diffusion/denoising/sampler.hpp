@@ -93,13 +93,18 @@ class ReverseChain {
     model_.prepare(theta, grid_);
   }
 
+  // The normals of step n, as Noise::normals lays them out; false where the step has none.
+  bool normals(std::int64_t birth, std::size_t n, const Block<const Real>& block, Real* out) const {
+    if (!(coefficients_[n].noise > 0)) return false;
+    options_.normals({.round = birth, .index = static_cast<std::int64_t>(n)}, block, out);
+    return true;
+  }
+
   // Step n of a block of a batch born at `birth`, from -> to, with the prepared model or another one. What a replay does again.
   void forward(const ScoreModel<Real>& model, std::int64_t birth, std::size_t n, Block<const Real> from, Block<Real> to,
                Real* penalty, Real* normals) const {
-    const StepCoefficients& c = coefficients_[n];
-    const bool noisy = c.noise > 0;
-    if (noisy) options_.normals({.round = birth, .index = static_cast<std::int64_t>(n)}, from, normals);
-    model.forward(n, frozen(), {c, from, to, noisy ? normals : nullptr, penalty});
+    const bool noisy = this->normals(birth, n, from, normals);
+    model.forward(n, frozen(), {coefficients_[n], from, to, noisy ? normals : nullptr, penalty});
   }
 
  private:
