@@ -165,7 +165,8 @@ std::string denoising_chains() {
     if (!(difference < 1e-8 * size)) throw Error(ErrorKind::data, "bench", "the gradient through a chain is wrong");
   }
   std::string text =
-      "\na denoising diffusion of six Gaussians in the plane, 256 steps, 24 parameters, one thread: ns a sample and step\n";
+      "\na denoising diffusion of six Gaussians in the plane, 256 steps, 24 parameters, one thread: ns a sample and "
+      "step\n";
   text += fmt::format("  {:>12}{:>10}{:>12}{:>14}{:>22}\n", "samples", "forward", "gradient", "joint step",
                       "ratios to that");
   for (const std::size_t n : {1'000, 10'000}) {
