@@ -315,7 +315,7 @@ struct SomeBlocks {
 
 // The gradient from the first n samples and m references, written out: sum_i w_i dV/dtheta (x_i), with the weights of estimator.hpp. The
 // numbers of each sample are those of the kernels, which are checked on their own; left are roundings, relative to the same sum without
-// signs.
+// signs. dV/dtheta in units of theta counts at least 1 there: it may be the difference of two such.
 struct WrittenOut {
   std::vector<double> gradient, without_signs;
 };
@@ -344,16 +344,17 @@ WrittenOut written_out(const Configuration& c, const Landscape& land, const Some
                             at_y = gradients_theta(potential, some.y, land.parameters);
   WrittenOut out;
   for (std::size_t k = 0; k < land.parameters.size(); ++k) {
+    const double least = 1 / land.unit_theta[k];
     double sum = 0, unsigned_sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double slope = at_x[k * some.x.size() + i];
       sum += ((f[i] - mean) / normaliser - beta / size) * slope;
-      unsigned_sum += (most + beta) / size * std::abs(slope);
+      unsigned_sum += (most + beta) / size * std::max(std::abs(slope), least);
     }
     for (std::size_t i = 0; i < m; ++i) {
       const double slope = at_y[k * some.y.size() + i];
       sum += beta / others * slope;
-      unsigned_sum += beta / others * std::abs(slope);
+      unsigned_sum += beta / others * std::max(std::abs(slope), least);
     }
     out.gradient.push_back(sum);
     out.without_signs.push_back(unsigned_sum);
