@@ -17,6 +17,9 @@
 //
 // That the check could fail is shown by the same estimates a tenth too large, or where that is too little to be seen, with the opposite
 // sign. Where even that is not seen the gradient vanishes, as that of KL(pi || base) at the base: then it is checked a little elsewhere.
+//
+// Small populations are one block. So an estimate from some blocks, the last not full, is compared with the sums written out, sample by
+// sample.
 #include "check.hpp"
 #include "differences.hpp"
 #include "landscape.hpp"
@@ -198,16 +201,16 @@ struct Batches {
   std::size_t particles, references, count;
 };
 Batches batches_of(const Configuration& c, const Landscape& land) {
-  constexpr std::size_t few = 50, many_rows = 4096;
+  constexpr std::size_t few = 50, others = 70, many_rows = 4096;
   Batches b{few, 0, 0};
   if (c.reference) {
-    b.references = few;
+    b.references = others;  // not as many, so that division by the one in place of the other shows
     // All of the data, every time, unless that is much.
     if (!c.reference->data.empty() && c.reference->batch == 0) {
       const std::size_t rows = read_reference_data(c, land.fast).size();
       if (rows <= many_rows) {
         b.references = 0;
-        b.particles = std::max(few, rows);
+        b.particles = few + 2 * rows;
       }
     }
   }
@@ -293,6 +296,120 @@ bool check_part(const Part& part, const Landscape& land, const ClosedForms& form
   return true;
 }
 
+// ---- several blocks
+
+// Two full blocks and part of a third: of the law, and of the reference where there is one.
+struct SomeBlocks {
+  Population<float> x, y;
+
+  SomeBlocks(const Configuration& c, const Landscape& land)
+      : x(2 * block_size + 188, land.law.dimension()), y(2 * block_size + 75, land.law.dimension()) {
+    const Noise noise = check_noise(c.seed);
+    MixtureSampler(land.law, noise).draw(x, -3);
+    if (c.reference && c.reference->data.empty())
+      MixtureSampler(*land.fast.law(c.reference->theta), noise).draw(y, -4);
+    else
+      MixtureSampler(land.law, noise).draw(y, -4);
+  }
+};
+
+// The gradient from the first n samples and m references, written out: sum_i w_i dV/dtheta (x_i), with the weights of estimator.hpp. The
+// numbers of each sample are those of the kernels, which are checked on their own; left are roundings, relative to the same sum without
+// signs. dV/dtheta in units of theta counts at least 1 there: it may be the difference of two such.
+struct WrittenOut {
+  std::vector<double> gradient, without_signs;
+};
+WrittenOut written_out(const Configuration& c, const Landscape& land, const SomeBlocks& some, std::size_t n,
+                       std::size_t m) {
+  Potential<float> potential = land.fast;
+  potential.prepare(land.theta);
+  std::vector<double> f(some.x.size()), sizes = f;
+  const auto add_signal = [&](const std::vector<double>& part, double factor) {
+    add(f, part, factor);
+    for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] += std::abs(factor * part[i]);
+  };
+  if (c.reward) add_signal(values(make_reward<float>(*c.reward), some.x), c.reward->lambda);
+  if (c.base) {
+    Potential<float> base = land.fast;
+    base.prepare(c.base->theta);
+    add_signal(values(potential, some.x), c.base->beta);
+    add_signal(values(base, some.x), -c.base->beta);
+  }
+  const auto size = static_cast<double>(n), others = static_cast<double>(m);
+  const double normaliser = c.normaliser == Normaliser::n ? size : size - 1;
+  const double beta = c.reference ? c.reference->beta : 0, most = largest(sizes);
+  double mean = 0;
+  for (std::size_t i = 0; i < n; ++i) mean += f[i] / size;
+  const std::vector<double> at_x = gradients_theta(potential, some.x, land.parameters),
+                            at_y = gradients_theta(potential, some.y, land.parameters);
+  WrittenOut out;
+  for (std::size_t k = 0; k < land.parameters.size(); ++k) {
+    const double least = 1 / land.unit_theta[k];
+    double sum = 0, unsigned_sum = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const double slope = at_x[k * some.x.size() + i];
+      sum += ((f[i] - mean) / normaliser - beta / size) * slope;
+      unsigned_sum += (most + beta) / size * std::max(std::abs(slope), least);
+    }
+    for (std::size_t i = 0; i < m; ++i) {
+      const double slope = at_y[k * some.y.size() + i];
+      sum += beta / others * slope;
+      unsigned_sum += beta / others * std::max(std::abs(slope), least);
+    }
+    out.gradient.push_back(sum);
+    out.without_signs.push_back(unsigned_sum);
+  }
+  return out;
+}
+
+// What the estimator makes of it, on its own or in the pass that makes the step.
+std::vector<double> of_blocks(const Configuration& c, const Landscape& land, const SomeBlocks& some, bool at_once) {
+  GradientEstimator<float>::Terms terms;
+  if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda));
+  if (c.reference)
+    terms.push_back(
+        std::make_unique<ReferenceTerm<float>>(std::make_unique<FixedReference<float>>(some.y), c.reference->beta));
+  if (c.base) {
+    Potential<float> base = land.fast;
+    base.prepare(c.base->theta);
+    terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta));
+  }
+  LangevinEngine<float> engine(land.fast, std::move(terms), {.step_size = {c.step_size}, .noise = Noise(c.seed)},
+                               c.normaliser);
+  std::vector<double> gradient(land.theta.size());
+  Population<float> x = some.x;
+  if (at_once)
+    engine.advance_and_estimate(x, land.theta, {}, gradient);
+  else
+    engine.estimate(x, land.theta, 0, gradient);
+  return land.chosen(gradient);
+}
+
+// All parts, one after the other.
+void check_blocks(const Configuration& c, const Landscape& land, Rows& rows) {
+  constexpr double roundings = 64 * 0x1p-24;
+  const SomeBlocks some(c, land);
+  std::vector<double> expected, alone, at_once, without, allowed;
+  const auto append = [](std::vector<double>& all, const std::vector<double>& part) {
+    all.insert(all.end(), part.begin(), part.end());
+  };
+  for (const Part& part : parts_of(c)) {
+    const WrittenOut all = written_out(part.c, land, some, some.x.size(), some.y.size());
+    append(expected, all.gradient);
+    append(without, written_out(part.c, land, some, 2 * block_size, 2 * block_size).gradient);
+    append(alone, of_blocks(part.c, land, some, false));
+    append(at_once, of_blocks(part.c, land, some, true));
+    for (const double size : all.without_signs) allowed.push_back(roundings * size);
+  }
+  rows.push_back(compare("three blocks, written out", expected, alone, allowed));
+  rows.push_back(compare("three blocks and a step", expected, at_once, allowed));
+  const char* const wrong = "  without the last block";
+  if (const CheckRow row = compare(wrong, expected, without, allowed); row.error > 2 * row.allowed)
+    rows.push_back(must_be_off(compare(wrong, without, alone, allowed)));
+  else
+    rows.push_back(left_out(wrong, "the gradient is too small for it to be seen"));
+}
+
 // theta moved by half a unit in every parameter, up or down by chance.
 std::vector<double> elsewhere(const Configuration& c, const Landscape& land) {
   std::vector<double> theta = land.theta;
@@ -334,7 +451,10 @@ std::vector<CheckRow> check_gradients(const Configuration& c) {
   Rows rows;
   const Landscape land(c, c.start.theta);
   if (c.reward) check_expected_reward(c, land, rows);
-  if (parts_of(c).empty()) rows.push_back(left_out("grad", "no reward, reference or base is given"));
+  if (parts_of(c).empty())
+    rows.push_back(left_out("grad", "no reward, reference or base is given"));
+  else
+    check_blocks(c, land, rows);
   const ClosedForms forms = closed_forms(c, land);
   std::vector<Part> vanishing;
   for (const Part& part : parts_of(c))

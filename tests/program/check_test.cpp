@@ -176,6 +176,9 @@ TEST(Check, AllProblemsAreRight) {
       EXPECT_TRUE(has(result.out, problem, what));
     EXPECT_TRUE(has(result.out, problem, "  with noise sqrt(g) z", "caught"));
     EXPECT_TRUE(has(result.out, problem, "  1.1 times the estimate", "caught"));
+    EXPECT_TRUE(has(result.out, problem, "three blocks, written out"));
+    EXPECT_TRUE(has(result.out, problem, "three blocks and a step"));
+    EXPECT_TRUE(has(result.out, problem, "  without the last block", "caught"));
   }
   EXPECT_TRUE(has(result.out, "langevin-reward", "grad -E[R]"));
   EXPECT_TRUE(has(result.out, "langevin-reward", "unrolled, differences, same noise"));
@@ -190,7 +193,18 @@ TEST(Check, AllProblemsAreRight) {
     EXPECT_TRUE(has(result.out, problem, "Gamma, adjoint route, differences"));
     EXPECT_TRUE(has(result.out, problem, "Gamma from samples"));
   }
-  EXPECT_TRUE(has(result.out, "rates", "after 1000 steps, known numbers"));
+  for (const char* moves : {"ring, heat bath: ", "ring, Metropolis: ", "star, heat bath: ", "star, Metropolis: "})
+    for (const char* what : {"matrix", "law", "Gamma, forward", "Gamma, adjoint", "one move"})
+      EXPECT_TRUE(has(result.out, "finite Gibbs law", std::string(moves) + what));
+  for (const char* what : {"F at another p", "Gamma of F, differences", "Gamma of F at the law",
+                           "Gamma of F from samples", "Gamma from shares of samples"})
+    EXPECT_TRUE(has(result.out, "finite Gibbs law", what));
+  for (const char* what : {"Gamma at the law", "Gamma at another p, adjoint", "Gamma at another p, forward",
+                           "a step of another p", "one move of samples"})
+    EXPECT_TRUE(has(result.out, "softmax chain", what));
+  for (const char* what : {"after 1000 steps, known numbers", "l(0) - inf l, quadrature", "flow, midpoint rule",
+                           "worst of the flow", "worst of the recursion", "fitted slope"})
+    EXPECT_TRUE(has(result.out, "rates", what));
   EXPECT_TRUE(has(result.out, "denoising-gaussian", "theta(2T), queue of samples"));
 }
 
@@ -230,6 +244,10 @@ TEST(Check, KnowsEveryKindOfExperiment) {
   EXPECT_TRUE(has(ring.out, "finite-state", "Gamma, adjoint route, differences"));
   EXPECT_TRUE(has(ring.out, "finite-state", "Gamma from samples"));
   EXPECT_TRUE(has(ring.out, "finite-state", "law after ten moves from it"));
+  for (const char* what :
+       {"nearby, forward route, differences", "nearby, adjoint route, differences", "Gibbs: Gamma nearby, differences",
+        "Gibbs: Gamma nearby from samples", "Gibbs: law nearby after ten moves"})
+    EXPECT_TRUE(has(ring.out, "finite-state", what));
 
   const Result rates = run(folder, {"check", "rates"});
   EXPECT_EQ(rates.code, 0) << rates.err;
