@@ -7,6 +7,7 @@
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 #include "implicit_diffusion/loop/state.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <stop_token>
@@ -25,7 +26,9 @@ struct DenoisingGaussianConfiguration : Common {
   implicit_diffusion::GaussianDenoising model(double eta, double horizon) const {
     return {.horizon = horizon, .eta = eta, .theta_0 = theta_0, .target = target};
   }
-  int slots(double horizon) const { return static_cast<int>(horizon * static_cast<double>(steps_per_time) + 0.5); }
+  int slots(double horizon) const {
+    return static_cast<int>(std::lround(horizon * static_cast<double>(steps_per_time)));
+  }
 };
 DenoisingGaussianConfiguration read_denoising_gaussian(const Document& d);
 

@@ -113,9 +113,8 @@ Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem
   return std::move(s.population);
 }
 
-std::string theta_names(const FiniteStateConfiguration& c, std::size_t j) {
-  if (j == 0) return "drift c";
-  return fmt::format("{}{}", j % 2 == 1 ? "a" : "b", (j + 1) / 2) + (c.ring.harmonics > 9 ? "" : "");
+std::string parameter_name(std::size_t j) {
+  return j == 0 ? "drift c" : fmt::format("{}{}", j % 2 == 1 ? "a" : "b", (j + 1) / 2);
 }
 
 Json timing_rows(const std::vector<GradientTiming>& rows) {
@@ -499,7 +498,7 @@ std::string finite_state_report(const FiniteStateConfiguration& c, const fs::pat
   report::Section parameters{.heading = "Parameters"};
   report::Table values{{"parameter", "start", "learnt from samples", "optimum"}, {}};
   for (std::size_t k = 0; k < ring.optimum.size() && j["theta"].is_array() && k < j["theta"].size(); ++k)
-    values.rows.push_back({theta_names(c, k), minus(fmt::format("{:.4f}", c.start[k])),
+    values.rows.push_back({parameter_name(k), minus(fmt::format("{:.4f}", c.start[k])),
                            j["theta"][k].is_number() ? minus(fmt::format("{:.4f}", j["theta"][k].get<double>())) : "",
                            minus(fmt::format("{:.4f}", ring.optimum[k]))});
   parameters.tables.push_back(std::move(values));

@@ -20,15 +20,17 @@
 
 namespace implicit_diffusion {
 
+// Whether M can be copied is asked last: of a type that holds a ScoreModel it would be asked on the way to its own answer.
 template <class M>
-concept PointScoreModel = std::copy_constructible<M> &&
-    requires(M& m, const M& made, std::span<const double> theta, const double* sums, double* gradient) {
+concept PointScoreModel = requires(M& m, const M& made, std::span<const double> theta, const double* sums,
+                                   double* gradient) {
   { made.dimension() } -> std::convertible_to<std::size_t>;
   { made.parameters() } -> std::convertible_to<std::size_t>;
   m.prepare(theta);
   { made.level(1.0).sums() } -> std::convertible_to<std::size_t>;
   made.level(1.0).add_gradient(sums, gradient);
-};
+}
+&&std::copy_constructible<M>;
 
 // The kernels of one level of a model, for samples of Real; built-in models have theirs compiled for each level of instructions.
 template <class Real, class Level>
