@@ -7,11 +7,12 @@
 
 namespace {
 
+std::string kind_of(const program::Document& d) { return d.table["kind"].value_or<std::string>("langevin"); }
+
 std::string resolve(std::string_view text) {
   const program::Document d = program::read_document(text, "input", "input", ".", {});
-  return d.table["kind"].value_or<std::string_view>("") == "langevin-comparison"
-             ? program::read_comparison(d).resolved
-             : program::read_configuration(d).resolved;
+  return kind_of(d) == "langevin-comparison" ? program::read_comparison(d).resolved
+                                             : program::read_configuration(d).resolved;
 }
 
 }  // namespace
@@ -19,7 +20,7 @@ std::string resolve(std::string_view text) {
 std::vector<std::string> fuzz::seeds() {
   std::vector<std::string> all;
   for (const auto& [name, text] : program::built_in_experiments())
-    if (name != "finite-state" && name != "rates") {
+    if (kind_of(program::read_document(text, name, name, ".", {})).starts_with("langevin")) {
       all.push_back(text);
       all.push_back(resolve(text));
     }
