@@ -12,26 +12,13 @@ namespace {
 
 using namespace implicit_diffusion;
 
-struct DirectionReward {
-  static constexpr bool any_number = true;
-  std::vector<double> direction;
-
-  template <class N>
-  N operator()(const N* x) const {
-    using Real = Scalar<N>;
-    N sum = x[0] * static_cast<Real>(direction[0]);
-    for (std::size_t j = 1; j < direction.size(); ++j) sum = sum + x[j] * static_cast<Real>(direction[j]);
-    return sum;
-  }
-};
-
 // The chain of an experiment on fewer steps, between the base and a theta that is not its own.
 template <class Real>
 struct Chain {
   MixtureModel model;
   std::vector<double> base, theta;
   ReverseChain<Real> chain;
-  DirectionReward reward;
+  LinearReward reward;
 
   Chain(const DenoisingConfiguration& c, std::size_t steps)
       : model(c.model()),

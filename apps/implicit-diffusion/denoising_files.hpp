@@ -29,7 +29,4 @@ struct DenoisingRow {
 };
 nlohmann::ordered_json json_of(const DenoisingRow& r);
 
-// The text of a configuration without the number of outer steps, which may differ between a run and its continuation.
-std::string without_step_count(const std::string& resolved);
-
 }  // namespace program

@@ -1,5 +1,6 @@
 #include "denoising_mixture.hpp"
 
+#include "checkpoint.hpp"
 #include "denoising_files.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
@@ -33,19 +34,6 @@ using Json = nlohmann::ordered_json;
 using Batch = PathBatch<float>;
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
-
-// R(x) = direction . x.
-struct LinearReward {
-  static constexpr bool any_number = true;
-  std::vector<float> direction;
-
-  template <class N>
-  N operator()(const N* x) const {
-    N sum = x[0] * direction[0];
-    for (std::size_t j = 1; j < direction.size(); ++j) sum = sum + x[j] * direction[j];
-    return sum;
-  }
-};
 
 // How far a law is from the tilted one: the largest differences of its weights and of the coordinates of its means.
 struct Distance {
@@ -130,7 +118,7 @@ class Run {
         workers_(threads),
         model_(c.model()),
         tilted_(c.tilted()),
-        reward_(LinearReward{{c.direction.begin(), c.direction.end()}}),
+        reward_(LinearReward{c.direction}),
         start_{Noise(c.seed)},
         chain_(model_.score<float>(), c.grid(),
                {.dynamics = c.dynamics,
@@ -237,7 +225,7 @@ class Run {
   std::optional<io::Checkpoint> make_checkpoint(const State& s) const {
     if (!all_finite(s)) return std::nullopt;
     io::Checkpoint c;
-    c.put("configuration", without_step_count(c_.resolved));
+    c.put("configuration", without_steps(c_.resolved));
     c.put_number("step", s.step);
     c.put_numbers("theta", s.theta);
     c.put_numbers("optimizer", s.optimizer.memory());
@@ -285,8 +273,7 @@ class Run {
         folder_ / "checkpoints", [](const std::string& why) { complain(why + "; an older one is tried"); });
     if (!quiet && !c) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c_.experiment));
     if (!c) return false;
-    if (c->get("configuration") != without_step_count(c_.resolved))
-      c->refuse("configuration", "is not that of this run");
+    if (c->get("configuration") != without_steps(c_.resolved)) c->refuse("configuration", "is not that of this run");
     const std::size_t p = model_.parameters(), keep = static_cast<std::size_t>(c_.keep_every);
     const auto theta = c->numbers<double>("theta");
     if (theta.size() != p) c->refuse("theta", "has another size");

@@ -46,6 +46,20 @@ class MixtureModel {
       model_;
 };
 
+// R(x) = direction . x.
+struct LinearReward {
+  static constexpr bool any_number = true;
+  std::vector<double> direction;
+
+  template <class N>
+  N operator()(const N* x) const {
+    using Real = implicit_diffusion::Scalar<N>;
+    N sum = x[0] * static_cast<Real>(direction[0]);
+    for (std::size_t j = 1; j < direction.size(); ++j) sum = sum + x[j] * static_cast<Real>(direction[j]);
+    return sum;
+  }
+};
+
 struct DenoisingConfiguration : Common {
   LoopKind loop = LoopKind::queue;
   implicit_diffusion::Dynamics dynamics = implicit_diffusion::Dynamics::euler_sde;

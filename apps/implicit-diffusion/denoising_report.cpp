@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <sstream>
 
 namespace program {
 namespace {
@@ -147,14 +146,6 @@ Json json_of(const DenoisingRow& r) {
           {"steps_per_sample", r.steps_per_sample},
           {"steps", r.steps},
           {"status", r.status}};
-}
-
-std::string without_step_count(const std::string& resolved) {
-  std::istringstream lines(resolved);
-  std::string text;
-  for (std::string line; std::getline(lines, line);)
-    if (!line.starts_with("steps = ")) text += line + "\n";
-  return text;
 }
 
 std::string denoising_report(const DenoisingExperiment& e, const fs::path& folder) {

@@ -8,7 +8,6 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
 using Files = std::map<std::string, std::string>;  // a name that ends in / is a folder
 
 struct Row {

@@ -21,7 +21,6 @@ using program::compare_means;
 using program::must_be_off;
 using program::Verdict;
 using Numbers = std::vector<double>;
-using Words = std::vector<std::string>;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Comparison, ShowsTheCoordinateThatIsFurthestOff) {

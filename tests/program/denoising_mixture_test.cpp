@@ -8,13 +8,6 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // Weights within 0.03 and means within 0.1 of the tilted law, from the untilted one.
 TEST(DenoisingMixture, LearnsTheTiltedLaw) {
   const Folder folder;

@@ -10,12 +10,6 @@ namespace program_test {
 namespace {
 
 using implicit_diffusion::GaussianDenoising;
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 const Words all_files{"config.toml", "report.html", "summary.json"};
 

@@ -7,8 +7,6 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
-
 class Threads : public testing::TestWithParam<Words> {};
 
 TEST_P(Threads, DoNotChangeABit) {

@@ -11,18 +11,12 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
 using Shape = std::vector<std::size_t>;
 
 const Words files_of_a_run{"checkpoints", "config.toml",  "metrics.csv", "report.html",
                            "samples.npy", "summary.json", "theta.npy"};
 // A run of 25 steps with rows at 0, 10, 20 and 25.
 const Words short_run{"run", "langevin-reward", "--steps", "25", "--set", "particles=130", "--quiet"};
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 Words header(const fs::path& place) { return io::read_csv(place / "metrics.csv", io::EmptyCell::nan).header; }
 

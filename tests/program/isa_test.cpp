@@ -11,7 +11,6 @@ namespace {
 
 using implicit_diffusion::Level;
 using implicit_diffusion::machine_level;
-using Words = std::vector<std::string>;
 
 // The run at a level, in a folder of that name.
 void run_at(const Folder& folder, const std::string& level, Words arguments) {

@@ -7,8 +7,6 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
-
 // A run that takes a few tenths of a second, with checkpoints on the way.
 Words run_words(const std::string& output, const Words& more = {}) {
   Words words{"run",     "langevin-reward", "--steps",  "8000", "--set", "checkpoint_every=100",

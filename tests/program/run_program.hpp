@@ -35,6 +35,13 @@ namespace io = implicit_diffusion::io;
 using Folder = io::TemporaryFolder;
 using Json = nlohmann::json;
 
+// Arguments of the program.
+using Words = std::vector<std::string>;
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct Result {
   int code = -1;  // 128 + its number where a signal ended the program
   std::string out, err;

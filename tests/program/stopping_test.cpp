@@ -10,13 +10,6 @@
 namespace program_test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 bool all_finite(const Json& list) {
   return std::all_of(list.begin(), list.end(), [](const Json& v) { return v.is_number(); });
 }

@@ -17,13 +17,6 @@
 
 namespace program_test {
 
-using Words = std::vector<std::string>;
-
-inline Words operator+(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 inline bool full = false;  // --full
 
 // Of all moments; those of a clock are as random as the machine is busy.
