@@ -23,12 +23,18 @@ endfunction()
 # Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
 # all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
 # stack; src/langevin/double_kernels.cpp, the same templates over double, has all checks.
+#
+# Copies of lanes are made of whole vectors: of two halves, as GCC makes them unasked, a load that follows would wait.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag("-mmove-max=512 -mstore-max=512" IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
 function(implicit_diffusion_kernels name)
   cmake_parse_arguments(arg "" "" "DEFINITIONS" ${ARGN})
   foreach(level baseline v3 v4)
     set(options -O3 -march=x86-64-${level})
     if(level STREQUAL baseline)
       set(options -O2 -march=x86-64)
+    elseif(IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
+      list(APPEND options -mmove-max=512 -mstore-max=512)
     endif()
     add_library(${name}_${level} OBJECT ${PROJECT_SOURCE_DIR}/src/langevin/kernels.cpp
       ${PROJECT_SOURCE_DIR}/src/denoising/kernels.cpp)

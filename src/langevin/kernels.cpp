@@ -21,22 +21,33 @@ template <class Real>
 [[gnu::always_inline]] inline void fill_bits(const NoiseKey& at, std::size_t first_block, std::size_t last_block,
                                              float* out) {
   const PhiloxRounds<Word<Real>> keys(at.key);
-  [[maybe_unused]] const WordLanes index = WordLanes::index();
   const Word<Real> c1(at.counter[0]), c2(at.counter[1]), c3(at.counter[2]);
-  for (std::size_t block = first_block; block < last_block; ++block, out += 4 * noise_lanes) {
-    const auto base = static_cast<std::uint32_t>(block * noise_lanes);
+  // N blocks at once.
+  [[maybe_unused]] const WordLanes index = WordLanes::index();
+  const auto some = [&]<std::size_t N>(std::size_t block, float* to, std::integral_constant<std::size_t, N>)
+      __attribute__((always_inline)) {
+    std::array<Word<Real>, 4> words[N];
+    const auto base = [&](std::size_t n) { return static_cast<std::uint32_t>((block + n) * noise_lanes); };
     if constexpr (width<Real> == noise_lanes) {
-      const auto words = philox<WordLanes>({index + WordLanes(base), c1, c2, c3}, keys);
-      for (std::size_t word = 0; word < 4; ++word)
-        store(as_real(static_cast<IntegerLanes>(words[word])), out + word * noise_lanes);
+      for (std::size_t n = 0; n < N; ++n) words[n] = {index + WordLanes(base(n)), c1, c2, c3};
+      philox(words, keys);
+      for (std::size_t n = 0; n < N; ++n)
+        for (std::size_t word = 0; word < 4; ++word)
+          store(as_real(static_cast<IntegerLanes>(words[n][word])), to + (4 * n + word) * noise_lanes);
     } else {
       for (std::uint32_t lane = 0; lane < noise_lanes; ++lane) {
-        const auto words = philox<std::uint32_t>({base + lane, c1, c2, c3}, keys);
-        for (std::size_t word = 0; word < 4; ++word)
-          out[word * noise_lanes + lane] = as_real(static_cast<std::int32_t>(words[word]));
+        for (std::size_t n = 0; n < N; ++n) words[n] = {base(n) + lane, c1, c2, c3};
+        philox(words, keys);
+        for (std::size_t n = 0; n < N; ++n)
+          for (std::size_t word = 0; word < 4; ++word)
+            to[(4 * n + word) * noise_lanes + lane] = as_real(static_cast<std::int32_t>(words[n][word]));
       }
     }
-  }
+  };
+  std::size_t block = first_block;
+  for (; block + 2 <= last_block; block += 2, out += 8 * noise_lanes)
+    some(block, out, std::integral_constant<std::size_t, 2>{});
+  if (block < last_block) some(block, out, std::integral_constant<std::size_t, 1>{});
 }
 
 // Pairs of vectors of bits become pairs of vectors of normals, in place. Apart from fill_bits, so that each loop has registers for itself.

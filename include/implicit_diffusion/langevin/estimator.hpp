@@ -15,6 +15,7 @@
 #include "implicit_diffusion/langevin/sampler.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -183,10 +184,11 @@ class GradientEstimator {
     for_each_block(options_.workers, x, [&](std::size_t b) {
       BlockArray<Real> f;
       const Block<const Real> block = x.block(b);
-      std::fill_n(f.data(), block.size, -pilot);
+      std::memset(f.data(), 0, block.size * sizeof(Real));  // as -O2 does not make of a fill
       for (const auto& term : terms_) term->add_signal(block, f.data());
       make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p),
                               .signal = f.data(),
+                              .shift = -pilot,
                               .value_share = static_cast<Real>(value_share_)});
     });
     total(x.blocks(), p);

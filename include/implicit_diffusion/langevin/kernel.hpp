@@ -39,11 +39,11 @@ struct Pass {
   const float* noise = nullptr;
   Real step = 0, scale = 0;
   bool* nonfinite = nullptr;  // set where a sample is no longer finite; must be given with the noise
-  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + value_share V(x_i); a pass that does
+  // The sums: 1 + 2p numbers are added to. f_i = signal[i] + shift + value_share V(x_i); a pass that does
   // not move may go without a signal, then only the middle p are.
   double* sums = nullptr;
   const Real* signal = nullptr;
-  Real value_share = 0;
+  Real shift = 0, value_share = 0;
   // V(x_i) and dV/dx_j (x_i), the latter by coordinate: [j * block_size + i].
   Real* values = nullptr;
   Real* gradient = nullptr;
@@ -146,17 +146,19 @@ template <std::size_t D, class P, class Real>
     return v.evaluate(x, grad_x, grad_theta);
 }
 
-// Whether a potential offers its theta-gradient as dV/dtheta_j = shift(j) + factor(j) s t_j, with terms t_j and a common factor s that it has at
-// hand. Then the kernel sums s t_j, and shift and factor are applied to the sums.
+// Whether a potential can be evaluated in two parts: its terms t_j(x), one for each parameter, and all the rest from these; and has
+// dV/dtheta_j = shift(j) + factor(j) s t_j with a common factor s. Then the kernel sums s t_j; shift and factor are applied to the sums.
 template <class P, class Real, std::size_t D>
 concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
-  { v.template evaluate_terms<D>(x, out, out, s) } -> std::convertible_to<Real>;
+  v.template terms<D>(x, out);
+  { v.template from_terms<D>(x, x, out, s) } -> std::convertible_to<Real>;  // V, from x and t; writes dV/dx and s
   v.shift(std::size_t{});
   v.factor(std::size_t{});
 };
 
-// So many groups are evaluated before their theta-gradients are summed: short loops, each with the registers for itself, are faster than one
-// long one, as long as what passes between them stays in the first-level cache.
+// So many groups go through a stage before the next stage takes them: the terms, what is made of them, the sums. Short loops, each with the
+// registers for itself and iterations that do not wait for one another, are faster than one long one, as long as what passes between them
+// stays in the first-level cache.
 inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
   constexpr std::size_t bytes = 16384;
   const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
@@ -172,20 +174,17 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
-  constexpr bool terms = sums && OffersTerms<P, Real, D>;
+  constexpr bool terms = (move || sums) && OffersTerms<P, Real, D>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
   const std::size_t d = D ? D : x.dimension;
-  const std::size_t p = sums ? v.parameters() : 0;
-  const std::size_t at_once = sums ? groups_at_once(p, sizeof(Real)) : groups_per_block;
+  const std::size_t p = sums || terms ? v.parameters() : 0;
+  const std::size_t at_once = sums || terms ? groups_at_once(p, sizeof(Real)) : groups_per_block;
 
-  Real fixed_point[D ? D : 1], fixed_slope[D ? D : 1];
-  Real* memory = D && !sums ? nullptr
-                            : static_cast<Real*>(kernel_scratch((2 * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
-                                                                (1 + 2 * p) * lanes_per_group * sizeof(S)));
-  Real* point = D ? fixed_point : memory;
-  Real* slope = D ? fixed_slope : memory + d;
+  Real* memory = D && p == 0 ? nullptr
+                             : static_cast<Real*>(kernel_scratch((2 * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
+                                                                 (1 + 2 * p) * lanes_per_group * sizeof(S)));
   Real* sum_theta = memory + 2 * d;
   Real* sum_signal_theta = sum_theta + p;
   Real* signal = sum_signal_theta + p;   // of the groups at once
@@ -193,29 +192,39 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   Real* slope_theta = factor + at_once;  // p for each
   auto* lane_memory = reinterpret_cast<S*>(slope_theta + at_once * p);
 
-  const Real step = Real(-r.step), scale = Real(r.scale), share = Real(r.value_share);
+  const Real step = Real(-r.step), scale = Real(r.scale), shift = Real(r.shift), share = Real(r.value_share);
   Real doubt = Real(S(0));  // x - x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     Real sum_signal = Real(S(0));
     for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
+    const auto first_part = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
+        __attribute__((always_inline)) {
+      Real fixed_point[D ? D : 1];
+      Real* point = D ? fixed_point : memory;
+      load_point<Real, last>(x, i, d, point);
+      v.template terms<D>(static_cast<const Real*>(point), slope_theta + place * p);
+    };
     const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
         __attribute__((always_inline)) {
+      Real fixed_point[D ? D : 1], fixed_slope[D ? D : 1];
+      Real* point = D ? fixed_point : memory;
+      Real* slope = D ? fixed_slope : memory + d;
       load_point<Real, last>(x, i, d, point);
       Real* theta = slope_theta + place * p;
       const Real* at = point;
       Real* to = move || wanted == Wanted::gradient ? slope : nullptr;
       Real value, s;
       if constexpr (terms)
-        value = v.template evaluate_terms<D>(at, to, theta, s);
+        value = v.template from_terms<D>(at, static_cast<const Real*>(theta), to, s);
       else
         value = evaluate<D>(v, at, to, sums ? theta : nullptr);
       if constexpr (wanted == Wanted::values) store_some<last>(value, r.values + i, x.size - i);
       if constexpr (wanted == Wanted::gradient)
         for (std::size_t j = 0; j < d; ++j) store(slope[j], r.gradient + j * block_size + i);
       if constexpr (sums) {
-        Real f = r.signal ? load<Real>(r.signal + i) : Real(S(0));
+        Real f = r.signal ? load<Real>(r.signal + i) + shift : Real(S(0));
         if constexpr (value_share) f = fma(share, value, f);
         if constexpr (last) {
           const auto present = first_lanes(x.size - i, static_cast<Real*>(nullptr));
@@ -246,25 +255,27 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
           doubt += moved - moved;
         }
     };
-    for (std::size_t i = lane; i < x.size;) {
-      std::size_t place = 0;
-      for (; place < at_once && i + w <= x.size; ++place, i += lanes_per_group) group(i, place, std::false_type{});
+    // Calls stage(i, place, last) for the groups at once from `first` on; how many they are.
+    const auto in_turn = [&](std::size_t first, auto&& stage) __attribute__((always_inline)) {
+      std::size_t place = 0, i = first;
+      for (; place < at_once && i + w <= x.size; ++place, i += lanes_per_group) stage(i, place, std::false_type{});
       if constexpr (w > 1)
-        if (place < at_once && i < x.size) {
-          group(i, place, std::true_type{});
-          ++place;
-          i = x.size;
-        }
+        if (place < at_once && i < x.size) stage(i, place++, std::true_type{});
+      return place;
+    };
+    for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
+      if constexpr (terms) in_turn(first, first_part);
+      [[maybe_unused]] const std::size_t count = in_turn(first, group);
       if constexpr (sums) {
-        // J sums at a time, in registers.
+        // J sums of each kind at a time, in registers: 12 vectors of 32 (v4), 12 of 16.
         const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>)
             __attribute__((always_inline)) {
           Real plain[J], with_signal[J];
           for (std::size_t m = 0; m < J; ++m) plain[m] = sum_theta[j + m], with_signal[m] = sum_signal_theta[j + m];
-          for (std::size_t k = 0; k < place; ++k) {
-            const Real f = signal[k];
+          for (std::size_t k = 0; k < count; ++k) {
+            const Real& f = signal[k];
             for (std::size_t m = 0; m < J; ++m) {
-              const Real t = slope_theta[k * p + j + m];
+              const Real& t = slope_theta[k * p + j + m];
               if constexpr (terms)
                 plain[m] = fma(factor[k], t, plain[m]);
               else
@@ -275,7 +286,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
           for (std::size_t m = 0; m < J; ++m) sum_theta[j + m] = plain[m], sum_signal_theta[j + m] = with_signal[m];
         };
         std::size_t j = 0;
-        for (; j + 4 <= p; j += 4) add(j, std::integral_constant<std::size_t, 4>{});
+        constexpr std::size_t most = native_parts == 1 ? 6 : native_parts == 2 ? 3 : 1;
+        for (; j + most <= p; j += most) add(j, std::integral_constant<std::size_t, most>{});
         for (; j + 2 <= p; j += 2) add(j, std::integral_constant<std::size_t, 2>{});
         for (; j < p; ++j) add(j, std::integral_constant<std::size_t, 1>{});
       }

@@ -45,66 +45,33 @@ class EqualWells {
     update_radius();
   }
 
-  // Returns V; writes dV/dx and, for each well, its term e_i of the sum, each unless null; e_i s is its responsibility. D is the dimension, 0
-  // where it is not a constant.
+  // The terms e_i of the sum, one for each well. D is the dimension, 0 where it is not a constant.
   template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* terms, Real& s) const {
-    const std::size_t d = D ? D : dimension_, n = size_;
-    const auto* slope = slope_.of<Real>();
-    const auto* offset = offset_.of<Real>();
-    const auto* scale = scale_.of<Real>();
-    // a_i . x + b_i, in the units of exp2_fixed().
-    const auto line = [&](std::size_t i) __attribute__((always_inline)) {
-      Real sum = Real(offset[i]);
-      for (std::size_t j = 0; j < d; ++j) sum = fma(x[j], Real(slope[i * d + j]), sum);
-      return sum;
-    };
-    // log w_i - |x - c_i|^2 / q, in the same units.
-    const auto parabola = [&](std::size_t i) __attribute__((always_inline)) {
-      const auto* c = centre_.of<Real>() + i * d;
-      Real square = Real(0);
-      for (std::size_t j = 0; j < d; ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
-      return fma(square, Real(scale[4]), Real(log_weight_.of<Real>()[i]));
-    };
-
-    Real total = Real(0), top = Real(0);
-    Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
-    Real* pull = D ? fixed_pull : grad_x;
-    if (grad_x)
-      for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
-    const auto add = [&](std::size_t i, const Real& e) __attribute__((always_inline)) {
-      total += e;
-      if (terms) terms[i] = e;
-      if (grad_x)
-        for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
-    };
-
-    // Each sample goes its own way, whatever its neighbours do.
-    Real reach = abs(x[0]);
-    for (std::size_t j = 1; j < d; ++j) reach = max(reach, abs(x[j]));
-    const auto far = reach > Real(scale[2]);
-    const bool some_far = any(far);
-    if (some_far) [[unlikely]] {
-      top = parabola(0);
-      for (std::size_t i = 1; i < n; ++i) top = max(top, parabola(i));
-      for (std::size_t i = 0; i < n; ++i)
-        add(i, exp2_fixed(select(far, max(parabola(i) - top, Real(exp2_lowest<Real>)), line(i))));
+  [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
+    const Reach<Real> reach = find_reach<D>(x);
+    if (reach.some_far) [[unlikely]] {
+      for (std::size_t i = 0; i < size_; ++i) e[i] = far_term<D>(x, i, reach);
     } else {
-#pragma GCC unroll 8
-      for (std::size_t i = 0; i < n; ++i) add(i, exp2_fixed(line(i)));
+#pragma GCC unroll 2
+      for (std::size_t i = 0; i < size_; ++i) e[i] = exp2_fixed(line<D>(x, i));
     }
-
-    s = Real(1) / total;
-    if (grad_x) {
-      const Real inverse_slope = s * scale[3];
-      for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
-    }
-    Real square = Real(0);
-    for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
-    const Real log_total = log(total);
-    const Real near_value = fma(Real(scale[1]), square, -log_total);
-    if (!some_far) return near_value;
-    return select(far, -fma(top, Real(scale[3]), log_total), near_value);
+  }
+  // From them V, which is returned, dV/dx unless it is null, and s: e_i s is the responsibility of a well.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
+    return sum_up<D>(
+        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
+  }
+  // Both at once, for those who do not need the terms.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x) const {
+    const Reach<Real> reach = find_reach<D>(x);
+    Real s;
+    if (reach.some_far) [[unlikely]]
+      return sum_up<D>(
+          x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return far_term<D>(x, i, reach); });
+    return sum_up<D>(
+        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return exp2_fixed(line<D>(x, i)); });
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -116,6 +83,80 @@ class EqualWells {
   // From natural logarithms to the units of exp2_fixed().
   static constexpr double unit = std::numbers::log2e * exp2_unit;
   void update_radius();
+
+  // a_i . x + b_i, in the units of exp2_fixed().
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real line(const Real* x, std::size_t i) const {
+    const std::size_t d = D ? D : dimension_;
+    Real sum = Real(offset_.of<Real>()[i]);
+    for (std::size_t j = 0; j < d; ++j) sum = fma(x[j], Real(slope_.of<Real>()[i * d + j]), sum);
+    return sum;
+  }
+  // log w_i - |x - c_i|^2 / q, in the same units.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real parabola(const Real* x, std::size_t i) const {
+    const std::size_t d = D ? D : dimension_;
+    const auto* c = centre_.of<Real>() + i * d;
+    Real square = Real(0);
+    for (std::size_t j = 0; j < d; ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
+    return fma(square, Real(scale_.of<Real>()[4]), Real(log_weight_.of<Real>()[i]));
+  }
+
+  // Which samples are beyond the radius, and the highest of their parabolas. Each sample goes its own way, whatever its neighbours do.
+  template <class Real>
+  struct Reach {
+    decltype(Real() > Real()) far;
+    bool some_far;
+    Real top;
+  };
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Reach<Real> find_reach(const Real* x) const {
+    Real reach = abs(x[0]);
+    for (std::size_t j = 1; j < (D ? D : dimension_); ++j) reach = max(reach, abs(x[j]));
+    const auto far = reach > Real(scale_.of<Real>()[2]);
+    const bool some_far = any(far);
+    Real top = Real(0);
+    if (some_far) [[unlikely]] {
+      top = parabola<D>(x, 0);
+      for (std::size_t i = 1; i < size_; ++i) top = max(top, parabola<D>(x, i));
+    }
+    return {far, some_far, top};
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real far_term(const Real* x, std::size_t i, const Reach<Real>& reach) const {
+    return exp2_fixed(select(reach.far, max(parabola<D>(x, i) - reach.top, Real(exp2_lowest<Real>)), line<D>(x, i)));
+  }
+
+  template <std::size_t D, class Real, class Term>
+  [[gnu::always_inline]] Real sum_up(const Real* x, Real* grad_x, Real& s, const Term& term) const {
+    const std::size_t d = D ? D : dimension_;
+    const auto* slope = slope_.of<Real>();
+    const auto* scale = scale_.of<Real>();
+    Real total = Real(0);
+    Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
+    Real* pull = D ? fixed_pull : grad_x;
+    if (grad_x)
+      for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < size_; ++i) {
+      const Real& e = term(i);
+      total += e;
+      if (grad_x)
+        for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
+    }
+    s = Real(1) / total;
+    if (grad_x) {
+      const Real inverse_slope = s * scale[3];
+      for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
+    }
+    Real square = Real(0);
+    for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
+    const Real log_total = log(total);
+    const Real near_value = fma(Real(scale[1]), square, -log_total);
+    const Reach<Real> reach = find_reach<D>(x);
+    if (!reach.some_far) return near_value;
+    return select(reach.far, -fma(reach.top, Real(scale[3]), log_total), near_value);
+  }
 
   std::size_t dimension_, size_;
   double q_;
@@ -144,17 +185,21 @@ class SoftmaxWells {
   }
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
+    if (!grad_theta) return wells_.evaluate<D>(x, grad_x);
     Real s;
-    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta, s);
-    if (grad_theta)
-      for (std::size_t i = 0; i < wells_.size(); ++i)
-        grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
+    terms<D>(x, grad_theta);
+    const Real value = from_terms<D>(x, static_cast<const Real*>(grad_theta), grad_x, s);
+    for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
     return value;
   }
-  // dV/dtheta_i = w_i - s e_i: the terms e_i and s alone; the rest is done to their sums.
+  // In two parts; dV/dtheta_i = w_i - s e_i.
   template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate_terms(const Real* x, Real* grad_x, Real* terms, Real& s) const {
-    return wells_.evaluate<D>(x, grad_x, terms, s);
+  [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
+    wells_.terms<D>(x, e);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
+    return wells_.from_terms<D>(x, e, grad_x, s);
   }
   double shift(std::size_t i) const { return weight_.exact()[i]; }
   double factor(std::size_t /*i*/) const { return -1; }
@@ -184,16 +229,21 @@ class LogisticWells {
   }
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
+    if (!grad_theta) return wells_.evaluate<D>(x, grad_x);
     Real s;
-    const Real value = wells_.evaluate<D>(x, grad_x, grad_theta, s);
-    if (grad_theta)
-      for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(log_slope_.of<Real>()[i] * (grad_theta[i] * s));
+    terms<D>(x, grad_theta);
+    const Real value = from_terms<D>(x, static_cast<const Real*>(grad_theta), grad_x, s);
+    for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(log_slope_.of<Real>()[i] * (grad_theta[i] * s));
     return value;
   }
-  // dV/dtheta_i = -(w_i' / w_i) s e_i: the terms e_i and s alone; the rest is done to their sums.
+  // In two parts; dV/dtheta_i = -(w_i' / w_i) s e_i.
   template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate_terms(const Real* x, Real* grad_x, Real* terms, Real& s) const {
-    return wells_.evaluate<D>(x, grad_x, terms, s);
+  [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
+    wells_.terms<D>(x, e);
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
+    return wells_.from_terms<D>(x, e, grad_x, s);
   }
   double shift(std::size_t /*i*/) const { return 0; }
   double factor(std::size_t i) const { return -log_slope_.exact()[i]; }

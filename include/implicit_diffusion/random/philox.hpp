@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace implicit_diffusion {
@@ -41,21 +42,23 @@ struct PhiloxRounds {
   }
 };
 
-template <class Word>
-[[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter,
-                                                            const PhiloxRounds<Word>& keys) {
+// N counters in place. Their rounds take turns, so that none waits for its own products.
+template <class Word, std::size_t N>
+[[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys) {
 #pragma GCC unroll 10
-  for (int round = 0; round < 10; ++round) {
-    const WideProduct<Word> p = multiply_wide(counter[0], Word(0xD2511F53u));
-    const WideProduct<Word> q = multiply_wide(counter[2], Word(0xCD9E8D57u));
-    counter = {q.high ^ counter[1] ^ keys.low[round], q.low, p.high ^ counter[3] ^ keys.high[round], p.low};
-  }
-  return counter;
+  for (int round = 0; round < 10; ++round)
+    for (std::array<Word, 4>& c : counter) {
+      const WideProduct<Word> p = multiply_wide(c[0], Word(0xD2511F53u));
+      const WideProduct<Word> q = multiply_wide(c[2], Word(0xCD9E8D57u));
+      c = {q.high ^ c[1] ^ keys.low[round], q.low, p.high ^ c[3] ^ keys.high[round], p.low};
+    }
 }
 
 template <class Word>
 [[gnu::always_inline]] constexpr std::array<Word, 4> philox(std::array<Word, 4> counter, PhiloxKey key) {
-  return philox<Word>(counter, PhiloxRounds<Word>(key));
+  std::array<Word, 4> counters[] = {counter};
+  philox(counters, PhiloxRounds<Word>(key));
+  return counters[0];
 }
 
 }  // namespace implicit_diffusion
