@@ -56,7 +56,7 @@ bench: program ## fixed problems, verified, then timed
 	$(PROGRAM) bench
 
 .PHONY: bench-rivals
-bench-rivals: program ## the same experiment in JAX, torch, torchebm and blackjax beside ours (3 GB of Python packages)
+bench-rivals: program ## the same work in JAX, torch and libraries on them beside ours (3 GB of Python packages)
 	@scripts/bench-rivals
 
 .PHONY: lint

@@ -56,10 +56,11 @@ def mean_reward(x):
 
 
 def main(prepare):
-    """prepare(particles, steps) gives a function that makes so many steps from the start and returns (theta, samples) as NumPy arrays.
+    """prepare(particles, steps) gives a function that makes so many steps from the start and returns (theta, samples, ...) as NumPy arrays: of
+    theta the last or a row for each step, and whatever else the rival logs.
 
     ns PARTICLES   prints nanoseconds for each particle and step: the median of 7, after two calls that do not count
-    run FOLDER     the whole experiment; saves theta.npy and samples.npy
+    run FOLDER     the whole experiment; saves theta.npy, samples.npy, and log-0.npy, ... for the rest
     """
     if sys.argv[1] == "ns":
         particles = int(sys.argv[2])
@@ -72,7 +73,8 @@ def main(prepare):
             times.append(time.perf_counter() - begin)
         print(f"{statistics.median(times[2:]) / particles / steps * 1e9:.3f}")
     else:
-        theta, samples = prepare(PARTICLES, STEPS)()
+        theta, samples, *logs = prepare(PARTICLES, STEPS)()
         os.makedirs(sys.argv[2], exist_ok=True)
-        np.save(os.path.join(sys.argv[2], "theta.npy"), theta)
-        np.save(os.path.join(sys.argv[2], "samples.npy"), samples)
+        names = ["theta", "samples"] + [f"log-{i}" for i in range(len(logs))]
+        for name, values in zip(names, [theta, samples, *logs]):
+            np.save(os.path.join(sys.argv[2], f"{name}.npy"), values)
