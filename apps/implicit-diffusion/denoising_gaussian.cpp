@@ -416,7 +416,7 @@ SampledQueue sampled_queue(const GaussianDenoising& model, int slots, std::int64
   SampledQueue result;
   result.outcome = queue_loop(
       sampler, estimator, start, s, options, [&](const auto& now) { result.theta.push_back(now.theta[0]); }, stop);
-  result.evaluations = static_cast<std::int64_t>(sampler.evaluations());
+  result.evaluations = static_cast<std::int64_t>(sampler.cost().evaluations);
   return result;
 }
 

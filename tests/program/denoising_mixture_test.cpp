@@ -30,13 +30,23 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
     EXPECT_GT(row["path_kl"].get<double>(), 0.5);
     EXPECT_GT(row["memory_bytes"], 0);
   }
-  // With whole paths kept an outer step costs T evaluations of the model, and the warm start those of its slots.
+  // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one; the warm start the
+  // evaluations of its slots. That this is what models see: denoising/cost_test.cpp.
   for (const Json& row : s["results"]) {
     const auto slots = row["slots"].get<std::int64_t>();
     EXPECT_EQ(row["model_evaluations"], 500 * 256 + 256 * (slots + 1) / 2) << row;
+    EXPECT_EQ(row["frozen_evaluations"], row["model_evaluations"]);
+    EXPECT_EQ(row["products"], 500 * 256);
+    EXPECT_EQ(row["frozen_products"], 500 * 256);
+    for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"})
+      EXPECT_EQ(row["last_step"][key], 256) << key;
   }
+  // The peak holds all that the runs count themselves of the largest, and is less than a machine has.
+  EXPECT_GT(s["peak_memory_bytes"], s["results"][0]["memory_bytes"]);
+  EXPECT_LT(s["peak_memory_bytes"], 2e9);
   const std::string report = contents(folder / "d/report.html");
-  for (const char* text : {"The learnt law", "Path KL to the base", "Samples on their way"})
+  for (const char* text :
+       {"What it cost", "MB at its peak", "The learnt law", "Path KL to the base", "Samples on their way"})
     EXPECT_NE(report.find(text), std::string::npos) << text;
   fs::remove(folder / "d/report.html");
   ASSERT_EQ(run(folder, {"report", "d"}).code, 0);
@@ -115,6 +125,10 @@ TEST_P(Loops, GoOnWhereTheyWereKilled) {
       for (std::size_t i = 0; i < a.size(); ++i)
         EXPECT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) << name;
     }
+    for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products", "last_step"})
+      EXPECT_EQ(json(folder / "c/summary.json")["results"][0][key],
+                json(folder / "whole/summary.json")["results"][0][key])
+          << key;
   }
   // From a checkpoint, and on to more steps.
   ASSERT_EQ(run(folder, arguments() + Words{"--output", "part", "--steps", "33"}).code, 0);
