@@ -26,7 +26,7 @@ struct DenoisingRow {
   std::vector<double> theta;
   double reward = 0, exact_reward = 0, exact_kl = 0, path_kl = 0, seconds = 0;
   implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
-  std::size_t memory_bytes = 0;   // populations, queue and paths
+  std::size_t memory_bytes = 0;                       // populations, queue and paths
 };
 nlohmann::ordered_json json_of(const DenoisingRow& r);
 

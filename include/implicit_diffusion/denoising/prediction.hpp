@@ -71,34 +71,34 @@ class PredictionLevel {
   template <class N, std::size_t D>
   class Here {
    public:
-    [[gnu::always_inline]] Here(const PredictionLevel& level, const N* at)
-        : point(prediction_at<N, D>(level.inner_, at)),
-          y(at),
-          d(D ? D : level.d_),
-          factor(static_cast<Scalar<N>>(level.factor_)) {
-      point.predict(out);
+    [[gnu::always_inline]] Here(const PredictionLevel& level, const N* y)
+        : point_(prediction_at<N, D>(level.inner_, y)),
+          y_(y),
+          d_(D ? D : level.d_),
+          factor_(static_cast<Scalar<N>>(level.factor_)) {
+      point_.predict(out_);
     }
     [[gnu::always_inline]] void score(N* s) const {
-      for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t j = 0; j < d_; ++j)
         if constexpr (minus_y)
-          s[j] = fma(factor, out[j], -y[j]);
+          s[j] = fma(factor_, out_[j], -y_[j]);
         else
-          s[j] = factor * out[j];
+          s[j] = factor_ * out_[j];
     }
     [[gnu::always_inline]] void pull_back(const N*, const N* c, N* back, N* sums) const {
       N scaled[most];
-      for (std::size_t j = 0; j < d; ++j) scaled[j] = factor * c[j];
-      point.pull_back(out, scaled, back, sums);
+      for (std::size_t j = 0; j < d_; ++j) scaled[j] = factor_ * c[j];
+      point_.pull_back(out_, scaled, back, sums);
       if constexpr (minus_y)
-        for (std::size_t j = 0; j < d; ++j) back[j] = back[j] - c[j];
+        for (std::size_t j = 0; j < d_; ++j) back[j] = back[j] - c[j];
     }
 
    private:
     static constexpr std::size_t most = D ? D : largest_denoising_dimension;
-    decltype(prediction_at<N, D>(std::declval<const Inner&>(), std::declval<const N*>())) point;
-    const N* y;
-    std::size_t d;
-    N factor, out[most];
+    decltype(prediction_at<N, D>(std::declval<const Inner&>(), std::declval<const N*>())) point_;
+    const N* y_;
+    std::size_t d_;
+    N factor_, out_[most];
   };
 
   template <class N, std::size_t D>
