@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace problems {
+namespace implicit_diffusion::problems {
 
 struct ToyScore {
   std::vector<double> theta = std::vector<double>(6);
@@ -22,7 +22,7 @@ struct ToyScore {
 
     template <class N>
     void score(const N* y, N* s) const {
-      using R = implicit_diffusion::Scalar<N>;
+      using R = Scalar<N>;
       const N t0 = tanh(y[0]), t1 = tanh(y[1]);
       for (std::size_t i = 0; i < 2; ++i)
         s[i] = N(static_cast<R>(decay * b[i])) - y[i] + N(static_cast<R>(w[2 * i])) * t0 +
@@ -30,7 +30,7 @@ struct ToyScore {
     }
     template <class N>
     void pull_back(const N* y, const N*, const N* c, N* back, N* sums) const {
-      using R = implicit_diffusion::Scalar<N>;
+      using R = Scalar<N>;
       for (std::size_t j = 0; j < 2; ++j) {
         const N t = tanh(y[j]);
         back[j] = (N(static_cast<R>(w[j])) * c[0] + N(static_cast<R>(w[2 + j])) * c[1]) * (N(R(1)) - t * t) - c[j];
@@ -49,4 +49,4 @@ struct ToyScore {
   }
 };
 
-}  // namespace problems
+}  // namespace implicit_diffusion::problems

@@ -155,6 +155,7 @@ std::vector<Problem> problems(const CheckOptions& o) {
   all.push_back({"softmax chain", [seed] { return check_softmax_chain(own_seed(seed, "softmax")); }});
   all.push_back({"ring chain", [seed] { return check_ring(own_seed(seed, "ring")); }});
   all.push_back({"rates", check_rates});
+  all.push_back({"reverse chains", check_chains});
   for (const char* name : {"denoising-gaussian", "denoising-mixture"})
     for (Problem& p : std::visit(ProblemsOf(), load_experiment(name, overrides))) all.push_back(std::move(p));
   return all;

@@ -31,6 +31,9 @@ std::vector<CheckRow> check_finite_state(const FiniteStateConfiguration& c);
 // The mean-field recursion that the rates of the theorems are measured on.
 std::vector<CheckRow> check_rates();
 
+// Reverse chains: the order of each kind of step, and a small diffusion with all its numbers.
+std::vector<CheckRow> check_chains();
+
 // A queue of samples on the denoising diffusion that can be solved.
 std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfiguration& c);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "denoising_mixture.hpp"
+#include "implicit_diffusion/denoising/cost.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -24,8 +25,8 @@ struct DenoisingRow {
   GaussianMixture law;
   std::vector<double> theta;
   double reward = 0, exact_reward = 0, exact_kl = 0, path_kl = 0, seconds = 0;
-  std::uint64_t model_evaluations = 0;  // of a whole batch each
-  std::size_t memory_bytes = 0;         // populations, queue and paths
+  implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
+  std::size_t memory_bytes = 0;                       // populations, queue and paths
 };
 nlohmann::ordered_json json_of(const DenoisingRow& r);
 

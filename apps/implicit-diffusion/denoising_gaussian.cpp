@@ -1,5 +1,6 @@
 #include "denoising_gaussian.hpp"
 
+#include "finished_parts.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
@@ -16,10 +17,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <cmath>
 #include <exception>
 #include <limits>
+#include <optional>
 
 namespace program {
 namespace {
@@ -158,29 +159,39 @@ SettingRun run_setting(const DenoisingGaussianConfiguration& c, const GaussianDe
   return run;
 }
 
-Row row_of(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model, const SettingRun& run) {
+// What is kept of a setting: evaluations, then mean and standard error of theta over the repeats, at every step where the path is wanted, else
+// at the last.
+std::vector<double> numbers_of(const SettingRun& run, bool whole_path) {
+  std::vector<double> numbers{0};
+  for (const SampledQueue& q : run.queues) numbers[0] += static_cast<double>(q.evaluations);
+  const std::size_t steps = run.queues.front().theta.size();
+  for (std::size_t k = whole_path ? 0 : steps - 1; k < steps; ++k) {
+    std::vector<double> here;
+    for (const SampledQueue& q : run.queues) here.push_back(q.theta[k]);
+    const MeanAndError sampled = mean_and_error(here);
+    numbers.insert(numbers.end(), {sampled.mean, sampled.error});
+  }
+  return numbers;
+}
+
+Row row_of(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model,
+           const std::vector<double>& numbers) {
   const int m = c.slots(model.horizon);
-  std::vector<double> last;
-  for (const SampledQueue& q : run.queues) last.push_back(q.theta.back());
-  const MeanAndError sampled = mean_and_error(last);
   const double deviation = queue_deviation(model, m, 2 * m, static_cast<std::size_t>(c.batch)).back();
   return {.horizon = model.horizon,
           .eta = model.eta,
-          .theta = sampled.mean,
-          .standard_error = sampled.error,
+          .theta = numbers[numbers.size() - 2],
+          .standard_error = numbers.back(),
           .expected_error = deviation / std::sqrt(static_cast<double>(c.repeats)),
           .mean_field = queue_recursion(model, m, 2 * m).back(),
           .delay_equation = delay_solution(model, 2 * model.horizon).theta};
 }
 
-Path path_of(double eta, const SettingRun& run) {
+Path path_of(double eta, const std::vector<double>& numbers) {
   Path p{eta, {}, {}};
-  for (std::size_t k = 0; k < run.queues.front().theta.size(); ++k) {
-    std::vector<double> here;
-    for (const SampledQueue& q : run.queues) here.push_back(q.theta[k]);
-    const MeanAndError sampled = mean_and_error(here);
-    p.theta.push_back(sampled.mean);
-    p.standard_error.push_back(sampled.error);
+  for (std::size_t k = 1; k < numbers.size(); k += 2) {
+    p.theta.push_back(numbers[k]);
+    p.standard_error.push_back(numbers[k + 1]);
   }
   return p;
 }
@@ -405,18 +416,17 @@ SampledQueue sampled_queue(const GaussianDenoising& model, int slots, std::int64
   SampledQueue result;
   result.outcome = queue_loop(
       sampler, estimator, start, s, options, [&](const auto& now) { result.theta.push_back(now.theta[0]); }, stop);
-  result.evaluations = static_cast<std::int64_t>(sampler.evaluations());
+  result.evaluations = static_cast<std::int64_t>(sampler.cost().evaluations);
   return result;
 }
 
 int run_denoising_gaussian(const DenoisingGaussianConfiguration& c, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
+  FinishedParts parts(c, folder.path, o);
   if (o.resume) write_configuration(folder.path, c);
-  if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins anew\n", c.experiment));
   const std::size_t threads = thread_count(o);
   Workers workers(std::min(threads, static_cast<std::size_t>(c.repeats)));
-  const auto begin = std::chrono::steady_clock::now();
 
   Summary s = summary_of(c);
   Results results;
@@ -426,21 +436,32 @@ int run_denoising_gaussian(const DenoisingGaussianConfiguration& c, const RunOpt
   for (std::size_t e = 0; e < c.etas.size() && status == Status::completed; ++e) {
     for (std::size_t i = 0; i < c.horizons.size() && status == Status::completed; ++i) {
       const GaussianDenoising model = c.model(c.etas[e], c.horizons[i]);
-      const SettingRun run = run_setting(c, model, setting++, workers, interrupt.token());
-      for (const SampledQueue& q : run.queues) s.gradient_evaluations += q.evaluations;
-      status = run.status;
-      if (status == Status::diverged) trouble = advice(c, model, run);
-      if (status != Status::completed) break;
-      results.rows.push_back(row_of(c, model, run));
+      const bool whole_path = model.horizon == c.path_horizon;
+      const std::string part = fmt::format("eta-{}.horizon-{}", e, i);
+      std::optional<std::vector<double>> numbers = parts.find(part);
+      if (numbers &&
+          numbers->size() != (whole_path ? 1 + 2 * (2 * static_cast<std::size_t>(c.slots(model.horizon)) + 1) : 3))
+        parts.refuse(part, "has another size");
+      if (!numbers) {
+        const SettingRun run = run_setting(c, model, setting, workers, interrupt.token());
+        status = run.status;
+        if (status == Status::diverged) trouble = advice(c, model, run);
+        if (status != Status::completed) break;
+        numbers = numbers_of(run, whole_path);
+        parts.keep(part, *numbers);
+      }
+      ++setting;
+      s.gradient_evaluations += static_cast<std::int64_t>(numbers->front());
+      results.rows.push_back(row_of(c, model, *numbers));
       s.steps = std::max<std::int64_t>(s.steps, 2 * c.slots(model.horizon));
-      if (model.horizon == c.path_horizon) results.paths.push_back(path_of(model.eta, run));
+      if (whole_path) results.paths.push_back(path_of(model.eta, *numbers));
     }
     if (status == Status::completed && !o.quiet)
       print_error(fmt::format("{}: eta = {} done\n", c.experiment, c.etas[e]));
   }
 
   s.status = to_string(status);
-  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.seconds = parts.seconds();
   s.threads = threads;
   s.isa = to_string(active_level());
   s.more = to_json(c, results);

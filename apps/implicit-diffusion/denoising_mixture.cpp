@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -148,9 +149,9 @@ class Run {
       DoubleQueueState<Batch, BackwardBatch<float>, AnyOptimizer> both{0, theta, std::move(s.slots), {}, optimizer};
       both.back.resize(static_cast<std::size_t>(c_.slots) + 1);
       if (resume) take_up(both, quiet);
-      DenoisingBackward<float> backward(chain_, reward_, {c_.lambda, c_.beta});
+      backward_.emplace(chain_, reward_, DenoisingObjective{c_.lambda, c_.beta});
       outcome_ = double_queue_loop(
-          sampler_, backward, start_, both, c_.steps, [&](const auto& state) { observe(state); }, stop);
+          sampler_, *backward_, start_, both, c_.steps, [&](const auto& state) { observe(state); }, stop);
       return finish(both);
     }
     bool found = false;
@@ -169,6 +170,9 @@ class Run {
 
   template <class State>
   void observe(const State& s) {
+    if (s.step > counted_) step_cost_ = cost() - counted_cost_;
+    counted_ = s.step;
+    counted_cost_ = cost();
     if (s.step != last_row_ && s.step % c_.log_every == 0) add_row(s);
     if (s.step == 0 || s.step == last_checkpoint_) return;
     const bool due = c_.checkpoint_every > 0 ? s.step % c_.checkpoint_every == 0
@@ -194,8 +198,8 @@ class Run {
       for (std::size_t j = 0; j < c_.direction.size(); ++j)
         exact += law.weights[i] * law.components[i].mean[j] * c_.direction[j];
     const double kl = divergence_ ? (*divergence_)(law).value_or(Figures::none) : Figures::none;
-    rows_.push_back({static_cast<double>(s.step), static_cast<double>(evaluations()), seconds(), o.reward, exact, kl,
-                     Figures::none, o.path_kl, o.value, d.weights, d.means});
+    rows_.push_back({static_cast<double>(s.step), static_cast<double>(cost().evaluations), seconds(), o.reward, exact,
+                     kl, Figures::none, o.path_kl, o.value, d.weights, d.means});
     thetas_.insert(thetas_.end(), s.theta.begin(), s.theta.end());
     memory_ = std::max(memory_, memory_of(s));
   }
@@ -212,7 +216,9 @@ class Run {
     return bytes;
   }
 
-  std::uint64_t evaluations() const { return evaluations_before_ + sampler_.evaluations() + gradient_.evaluations(); }
+  DenoisingCost cost() const {
+    return cost_before_ + sampler_.cost() + gradient_.cost() + (backward_ ? backward_->cost() : DenoisingCost{});
+  }
 
   template <class State>
   bool all_finite(const State& s) const {
@@ -253,7 +259,10 @@ class Run {
     c.put_numbers("row_theta", thetas_);
     c.put_number("last_row", last_row_);
     c.put_number("seconds", seconds());
-    c.put_number("evaluations", evaluations());
+    std::vector<std::uint64_t> costs;
+    for (const DenoisingCost& x : {cost(), step_cost_})
+      costs.insert(costs.end(), {x.evaluations, x.products, x.frozen_evaluations, x.frozen_products});
+    c.put_numbers("costs", costs);
     c.put_number("memory", static_cast<std::uint64_t>(memory_));
     return c;
   }
@@ -318,14 +327,18 @@ class Run {
     if (thetas_.size() != rows_.size() * p) c->refuse("row_theta", "has another size");
     last_row_ = c->number<std::int64_t>("last_row");
     before_ = c->number<double>("seconds");
-    evaluations_before_ = c->number<std::uint64_t>("evaluations");
+    const auto costs = c->numbers<std::uint64_t>("costs");
+    if (costs.size() != 8) c->refuse("costs", "has another size");
+    cost_before_ = {costs[0], costs[1], costs[2], costs[3]};
+    step_cost_ = {costs[4], costs[5], costs[6], costs[7]};
+    counted_ = s.step;
     memory_ = static_cast<std::size_t>(c->number<std::uint64_t>("memory"));
     last_checkpoint_ = s.step;
     begin_ = checkpointed_ = Clock::now();
     if (!quiet) print_error(fmt::format("{}: goes on at step {}\n", c_.experiment, s.step));
     write_configuration(folder_, c_);
-    // What the warm start of this process has cost is counted in those evaluations already.
-    evaluations_before_ -= std::min<std::uint64_t>(evaluations_before_, sampler_.evaluations());
+    // What the warm start of this process has cost is counted there already.
+    cost_before_ = cost_before_ - sampler_.cost();
     return true;
   }
 
@@ -346,7 +359,8 @@ class Run {
                      .exact_kl = rows_.back()[5],
                      .path_kl = rows_.back()[7],
                      .seconds = seconds(),
-                     .model_evaluations = evaluations(),
+                     .cost = cost(),
+                     .step_cost = step_cost_,
                      .memory_bytes = memory_};
     io::write_file(folder_ / "metrics.csv",
                    io::csv_bytes(std::vector<std::string>(denoising_header.begin(), denoising_header.end()), rows_));
@@ -374,12 +388,14 @@ class Run {
   ReverseChain<float> chain_;
   DenoisingSampler<float> sampler_;
   PathGradient<float> gradient_;
+  std::optional<DenoisingBackward<float>> backward_;
   Outcome outcome_;
   std::vector<std::vector<double>> rows_;
   std::vector<double> thetas_;
   std::int64_t last_row_ = -1, last_checkpoint_ = -1;
   double before_ = 0;
-  std::uint64_t evaluations_before_ = 0;
+  DenoisingCost cost_before_, counted_cost_, step_cost_;  // of runs before; up to the step counted_; of that step
+  std::int64_t counted_ = 0;
   std::size_t memory_ = 0;
   Clock::time_point begin_ = Clock::now(), checkpointed_ = Clock::now();
 };
@@ -394,7 +410,7 @@ Summary summary_of_row(const DenoisingConfiguration& c, const DenoisingRow& r, s
   s.figures.reward = r.reward;
   s.figures.exact_reward = r.exact_reward;
   s.figures.exact_kl = r.exact_kl;
-  s.gradient_evaluations = static_cast<std::int64_t>(r.model_evaluations);
+  s.gradient_evaluations = static_cast<std::int64_t>(r.cost.evaluations);
   s.seconds = r.seconds;
   s.threads = threads;
   s.isa = to_string(active_level());
@@ -410,13 +426,32 @@ Json tilted_json(const DenoisingConfiguration& c) {
 
 std::string table_line(const DenoisingRow& r, const GaussianMixture& tilted) {
   const Distance d = distance(r.law, tilted);
-  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>12.4f}{:>12.4f}{:>13}{:>9.2f}{:>10.1f}\n", r.loop,
-                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, d.weights, d.means,
-                     r.model_evaluations, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
+  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>12.4f}{:>12.4f}{:>9.2f}{:>10.1f}\n", r.loop,
+                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, d.weights, d.means, r.seconds,
+                     static_cast<double>(r.memory_bytes) / 1e6);
 }
 const std::string table_head =
-    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>12}{:>12}{:>13}{:>9}{:>10}\n", "loop", "", "slots", "T", "reward",
-                "path KL", "weights off", "means off", "evaluations", "seconds", "MB");
+    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>12}{:>12}{:>9}{:>10}\n", "loop", "", "slots", "T", "reward",
+                "path KL", "weights off", "means off", "seconds", "MB");
+
+// Calls of the model and of the frozen one, for a batch each.
+std::string cost_line(const DenoisingRow& r) {
+  const DenoisingCost &s = r.step_cost, &all = r.cost;
+  return fmt::format("  {:<13}{:<5}{:>6}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", r.loop, r.dynamics, r.slots,
+                     s.evaluations, s.products, s.frozen_evaluations, s.frozen_products, all.evaluations, all.products,
+                     all.frozen_evaluations, all.frozen_products);
+}
+const std::string cost_head =
+    fmt::format("  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", "calls, last step and all", "evaluations",
+                "products", "frozen", "products", "evaluations", "products", "frozen", "products");
+
+// The most memory that this process has had so far, as the system counts it; 0 where it does not say.
+std::uint64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::uint64_t kilobytes = 0; word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
+  return 0;
+}
 
 }  // namespace
 
@@ -477,12 +512,13 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   if (o.resume) write_configuration(folder.path, e);
   std::string status = "completed";
   Json results = Json::array();
-  std::string text;
+  std::string text, costs;
   for (const auto& r : rows) {
     if (!r || (r->status != "completed" && status != "diverged")) status = r ? r->status : "interrupted";
     if (!r) continue;
     results.push_back(json_of(*r));
     text += table_line(*r, tilted);
+    costs += cost_line(*r);
   }
   const DenoisingRow* first = rows.front() ? &*rows.front() : nullptr;
   Summary s = first ? summary_of_row(e.single, *first, threads) : summary_of(e);
@@ -492,6 +528,7 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   if (!e.settings.empty()) s.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   Json more = tilted_json(e.single);
   more["results"] = std::move(results);
+  if (const std::uint64_t bytes = peak_memory()) more["peak_memory_bytes"] = bytes;
   s.more = more.dump();
   io::write_file(folder.path / "summary.json", to_json(s));
 
@@ -502,7 +539,8 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
     print(fmt::format("{}: interrupted before a run had begun; --resume goes on\n", e.experiment));
     return code;
   }
-  text = fmt::format("{} (seed {}): {} in {:.1f} s\n", e.experiment, e.seed, status, s.seconds) + table_head + text;
+  text = fmt::format("{} (seed {}): {} in {:.1f} s\n", e.experiment, e.seed, status, s.seconds) + table_head + text +
+         cost_head + costs;
   close_run(folder.path, text, o, code, [&] { return denoising_report(e, folder.path); });
   if (code == exit_diverged)
     complain(

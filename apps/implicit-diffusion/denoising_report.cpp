@@ -140,7 +140,15 @@ Json json_of(const DenoisingRow& r) {
           {"means", means},
           {"reward", number(r.reward)},
           {"path_kl", number(r.path_kl)},
-          {"model_evaluations", r.model_evaluations},
+          {"model_evaluations", r.cost.evaluations},
+          {"products", r.cost.products},
+          {"frozen_evaluations", r.cost.frozen_evaluations},
+          {"frozen_products", r.cost.frozen_products},
+          {"last_step",
+           {{"model_evaluations", r.step_cost.evaluations},
+            {"products", r.step_cost.products},
+            {"frozen_evaluations", r.step_cost.frozen_evaluations},
+            {"frozen_products", r.step_cost.frozen_products}}},
           {"seconds", r.seconds},
           {"memory_bytes", r.memory_bytes},
           {"steps_per_sample", r.steps_per_sample},
@@ -239,11 +247,18 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   report::Section all{.heading = "All runs",
                       .text =
                           "M slots of the queue advance together, T/M steps each: M = 1 is the nested loop, M = T the "
-                          "single loop. Evaluations are of the model on a whole batch, for sampling and for states "
-                          "that were not kept; products, T for each step of θ, come besides. Memory is that of the "
-                          "populations, the queue and its paths."};
-  report::Table table{{"run", "T", "weights off", "means off", "reward", "path KL", "evaluations", "seconds", "MB"},
-                      {}};
+                          "single loop. Memory is that of the populations, the queue and its paths."};
+  report::Section costs{
+      .heading = "What it cost",
+      .text =
+          "Calls of the models, each for a whole batch, as they were made. An evaluation is a score: T of them "
+          "make a sample, states that were not kept are made again, and paths that were not kept at all are "
+          "followed back. A product is one of the adjoint with the score’s derivatives, T of them a gradient. The "
+          "frozen model is the base, evaluated at every point for the path KL."};
+  report::Table table{{"run", "T", "weights off", "means off", "reward", "path KL", "seconds", "MB"}, {}};
+  report::Table cost_table{{"run", "evaluations, last step", "products", "of the frozen model", "products",
+                            "evaluations, all", "products", "of the frozen model", "products"},
+                           {}};
   const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
   if (j.is_object() && j.contains("results") && j["results"].is_array())
     for (std::size_t k = 0; k < runs.size() && k < j["results"].size(); ++k) {
@@ -254,12 +269,24 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
       table.rows.push_back({runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
                             fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
                             fmt::format("{:.4f}", column(runs[k], "mean_error").back()),
-                            minus(shown(value("reward"), 4)), shown(value("path_kl"), 4),
-                            fmt::format("{:.0f}", value("model_evaluations")), shown(value("seconds"), 2),
+                            minus(shown(value("reward"), 4)), shown(value("path_kl"), 4), shown(value("seconds"), 2),
                             fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
+      std::vector<std::string> cells{runs[k].label};
+      const Json none = Json::object(), &step = r.is_object() && r.contains("last_step") ? r["last_step"] : none;
+      for (const Json* from : {&step, &r})
+        for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"})
+          cells.push_back(from->is_object() && from->contains(key) && (*from)[key].is_number()
+                              ? fmt::format("{:.0f}", (*from)[key].get<double>())
+                              : "");
+      cost_table.rows.push_back(std::move(cells));
     }
+  if (j.is_object() && j.contains("peak_memory_bytes") && j["peak_memory_bytes"].is_number())
+    costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.",
+                              j["peak_memory_bytes"].get<double>() / 1e6);
   all.tables.push_back(std::move(table));
   page.sections.push_back(std::move(all));
+  costs.tables.push_back(std::move(cost_table));
+  page.sections.push_back(std::move(costs));
   page.sections.push_back(repeat_section(e.resolved, folder, ""));
   return report::to_html(page);
 }

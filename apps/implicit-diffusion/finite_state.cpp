@@ -1,5 +1,6 @@
 #include "finite_state.hpp"
 
+#include "finished_parts.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
 #include "implicit_diffusion/finite/sampler.hpp"
@@ -57,6 +58,7 @@ struct Track {
   Outcome outcome = {};
   std::vector<double> steps = {}, seconds = {}, reward = {}, exact_reward = {}, objective = {}, kl = {};
   std::vector<double> thetas = {};  // row by row
+  StatePopulation samples = {};     // at the end; empty where the loop has none
 };
 
 // The rings' figures at a theta: all by the exact law.
@@ -111,6 +113,37 @@ Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem
       stop);
   if (t.steps.back() != static_cast<double>(s.step)) look(s);
   return std::move(s.population);
+}
+
+// A loop that has ended, as numbers: all rows, then theta, then the states of its samples.
+std::vector<double> numbers_of(const Track& t) {
+  std::vector<double> v;
+  for (const auto* row : {&t.steps, &t.seconds, &t.reward, &t.exact_reward, &t.objective, &t.kl, &t.thetas, &t.theta})
+    v.insert(v.end(), row->begin(), row->end());
+  v.insert(v.end(), t.samples.states.begin(), t.samples.states.end());
+  return v;
+}
+// And back; false where it is of another number of steps.
+bool take_up(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::size_t samples,
+             const FinishedParts& parts) {
+  const auto numbers = parts.find(t.name);
+  const auto rows = static_cast<std::size_t>((c.steps + c.log_every - 1) / c.log_every + 1);
+  if (!numbers || numbers->size() != rows * (6 + p) + p + samples) return false;
+  if ((*numbers)[rows - 1] != static_cast<double>(c.steps)) return false;
+  auto from = numbers->begin();
+  const auto take = [&](std::vector<double>& to, std::size_t n) {
+    to.assign(from, from + static_cast<std::ptrdiff_t>(n));
+    from += static_cast<std::ptrdiff_t>(n);
+  };
+  for (auto* row : {&t.steps, &t.seconds, &t.reward, &t.exact_reward, &t.objective, &t.kl}) take(*row, rows);
+  take(t.thetas, rows * p);
+  take(t.theta, p);
+  for (; from != numbers->end(); ++from) {
+    if (!(*from >= 0 && *from < static_cast<double>(c.ring.states)))
+      parts.refuse(t.name, "has a state that is not one");
+    t.samples.states.push_back(static_cast<std::uint32_t>(*from));
+  }
+  return true;
 }
 
 std::string parameter_name(std::size_t j) {
@@ -193,8 +226,8 @@ FiniteStateConfiguration read_finite_state(const Document& d) {
 int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
+  FinishedParts parts(c, folder.path, o);
   if (o.resume) write_configuration(folder.path, c);
-  if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins at step 0\n", c.experiment));
   const std::size_t threads = thread_count(o);
   Workers workers(std::max<std::size_t>(threads, 2) - 1);  // one is left for the other loop
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
@@ -203,13 +236,20 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
   const auto say = [&](const std::string& what) {
     if (!o.quiet) print_error(fmt::format("{}: {}\n", c.experiment, what));
   };
-  const auto begin = std::chrono::steady_clock::now();
 
   // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved by
   // a rule that keeps the Gibbs law, and a covariance.
   std::array tracks{Track{"law", "the law itself"}, Track{"particles", "samples, linear system"},
                     Track{"gibbs", "samples, covariance"}};
-  StatePopulation samples;
+  const auto loop = [&](Track& t, const char* what, auto& sampler, auto& estimator, auto population,
+                        std::span<const double> start) {
+    constexpr bool sampled = std::is_same_v<decltype(population), StatePopulation>;
+    if (take_up(t, c, ring.start.size(), sampled ? n : 0, parts)) return;
+    auto end = follow(t, c, ring, sampler, estimator, std::move(population), start, interrupt.token());
+    if constexpr (sampled) t.samples = std::move(end);
+    if (t.outcome.status == Status::completed) parts.keep(t.name, numbers_of(t));
+    if (!interrupt.token().stop_requested()) say(fmt::format("the loop with {} has ended", what));
+  };
   {
     // The linear system takes most of the time: the two loops that have one run beside each other.
     std::exception_ptr failure;
@@ -217,8 +257,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
       try {
         ChainSampler sampler(ring.chain);
         ChainGradient estimator(ring.chain, ring.objective);
-        follow(tracks[0], c, ring, sampler, estimator, uniform_distribution(c.ring.states), c.start, interrupt.token());
-        if (!interrupt.token().stop_requested()) say("the loop with the law itself has ended");
+        loop(tracks[0], "the law itself", sampler, estimator, uniform_distribution(c.ring.states), c.start);
       } catch (...) {
         failure = std::current_exception();
       }
@@ -226,9 +265,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
     if (threads == 1) other.join();
     ChainSampler sampler(ring.chain, {.noise = Noise(c.seed), .workers = &workers});
     ChainGradient estimator(ring.chain, ring.objective);
-    samples =
-        follow(tracks[1], c, ring, sampler, estimator, spread_population(n, c.ring.states), c.start, interrupt.token());
-    if (!interrupt.token().stop_requested()) say("the loop with samples of the chain has ended");
+    loop(tracks[1], "samples of the chain", sampler, estimator, spread_population(n, c.ring.states), c.start);
     if (other.joinable()) other.join();
     if (failure) std::rethrow_exception(failure);
   }
@@ -237,10 +274,9 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
     GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
                          {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
     GibbsGradient estimator(potential, ring.objective);
-    follow(tracks[2], c, ring, sampler, estimator, spread_population(n, c.ring.states), inner, interrupt.token());
-    if (!interrupt.token().stop_requested()) say("the loop with samples of the Gibbs law has ended");
+    loop(tracks[2], "samples of the Gibbs law", sampler, estimator, spread_population(n, c.ring.states), inner);
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double seconds = parts.seconds();
   std::vector<GradientTiming> timings;
   if (!interrupt.token().stop_requested()) {
     timings = time_dense_gradients(sizes(c.dense_sizes));
@@ -275,7 +311,7 @@ int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o) {
   io::write_file(folder.path / "theta.npy",
                  io::npy_bytes(main.thetas, std::array{main.steps.size(), ring.start.size()}));
   if (status != Status::diverged) {
-    const std::vector<float> states(samples.states.begin(), samples.states.end());
+    const std::vector<float> states(main.samples.states.begin(), main.samples.states.end());
     io::write_file(folder.path / "samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
   }
 

@@ -1,5 +1,6 @@
 #include "rates.hpp"
 
+#include "finished_parts.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -13,7 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 
 namespace program {
@@ -175,31 +176,42 @@ RatesConfiguration read_rates(const Document& d) {
 int run_rates(const RatesConfiguration& c, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
+  FinishedParts parts(c, folder.path, o);
   if (o.resume) write_configuration(folder.path, c);
-  if (o.resume && !o.quiet) print_error(fmt::format("{}: has no checkpoints, begins anew\n", c.experiment));
-  const auto begin = std::chrono::steady_clock::now();
   std::vector<Curve> curves;
-  const auto say = [&](const Curve& curve) {
-    if (!o.quiet) print_error(fmt::format("{}: {} done\n", c.experiment, label(curve)));
+  // A curve that was finished before, if it has these horizons: with --resume there may be others.
+  const auto add_curve = [&](const char* kind, double exponent, const auto& horizons, auto&& make) {
+    const std::string part = fmt::format("{}-{}", kind, exponent);
+    Curve found{kind, exponent, {}};
+    const std::vector<double> numbers = parts.find(part).value_or(std::vector<double>{});
+    if (numbers.size() % 3 != 0) parts.refuse(part, "is not made of whole rows");
+    for (std::size_t i = 0; i < numbers.size(); i += 3)
+      found.rows.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+    if (!std::equal(found.rows.begin(), found.rows.end(), horizons.begin(), horizons.end(),
+                    [](const RateRow& row, auto h) { return row.horizon == static_cast<double>(h); })) {
+      found.rows = make();
+      std::vector<double> rows;
+      for (const RateRow& row : found.rows) rows.insert(rows.end(), {row.horizon, row.worst_average, row.worst_target});
+      parts.keep(part, rows);
+    }
+    curves.push_back(std::move(found));
+    if (!o.quiet) print_error(fmt::format("{}: {} done\n", c.experiment, label(curves.back())));
     return !interrupt.token().stop_requested();
   };
   bool all = true;
-  for (const double a : c.exponents) {
-    curves.push_back({"discrete", a, discrete_rates(a, c.scale, c.targets, c.steps)});
-    if (!(all = say(curves.back()))) break;
-  }
-  if (all) {
-    curves.push_back(
-        {"flow", flow_exponent,
-         flow_rates(rate_targets(c.largest_target, c.target_ratio), c.times, static_cast<int>(c.steps_per_time))});
-    say(curves.back());  // a signal now has interrupted nothing
-  }
+  for (const double a : c.exponents)
+    if (!(all = add_curve("discrete", a, c.steps, [&] { return discrete_rates(a, c.scale, c.targets, c.steps); })))
+      break;
+  if (all)  // a signal during the last one has interrupted nothing
+    add_curve("flow", flow_exponent, c.times, [&] {
+      return flow_rates(rate_targets(c.largest_target, c.target_ratio), c.times, static_cast<int>(c.steps_per_time));
+    });
 
   Summary s = summary_of(c);
   s.steps = c.steps.back();
   s.gradient_evaluations = -1;  // there are none
   s.status = all ? "completed" : "interrupted";
-  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  s.seconds = parts.seconds();
   s.isa = to_string(active_level());
   s.more = to_json(curves);
   io::write_file(folder.path / "summary.json", to_json(s));

@@ -205,6 +205,18 @@ TEST(Check, AllProblemsAreRight) {
                            "worst of the flow", "worst of the recursion", "fitted slope"})
     EXPECT_TRUE(has(result.out, "rates", what));
   EXPECT_TRUE(has(result.out, "denoising-gaussian", "theta(2T), queue of samples"));
+  for (const char* what :
+       {"law after 16 steps", "DDPM, mean after 16 steps", "weak order of Euler-Maruyama, SDE",
+        "weak order of Euler, ODE", "weak order of DDPM", "weak order of DDIM", "toy: adjoint of the ODE",
+        "toy: adjoint of the SDE", "toy: with the path KL", "toy: queues of the SDE", "toy: queues of the ODE",
+        "toy: paths found again", "toy: double queue"})
+    EXPECT_TRUE(has(result.out, "reverse chains", what));
+  for (const char* mistake :
+       {"  with noise sqrt(h) xi", "  with the drift of the SDE", "  with half of the variance",
+        "  with twice the score", "  with half of beta", "  with the adjoint of the last step", "  a step earlier"})
+    EXPECT_TRUE(has(result.out, "reverse chains", mistake, "caught"));
+  for (const char* what : {"adjoint of the SDE, differences", "adjoint of the ODE, differences", "path KL against"})
+    EXPECT_TRUE(has(result.out, "denoising-mixture", what));
 }
 
 TEST(Check, IsAFunctionOfTheSeed) {

@@ -201,7 +201,7 @@ TEST(Rates, HaveTheKnownWorstCasesAndTheTheoremsSlopes) {
   const Result result = run(folder, {"run", "rates", "--quiet", "--set", "flow.times=[10, 100, 1000]"});
   ASSERT_EQ(result.code, 0) << result.err;
   const fs::path r = folder / "runs/rates-0";
-  EXPECT_EQ(names(r), (Words{"config.toml", "report.html", "summary.json"}));
+  EXPECT_EQ(names(r), (Words{"checkpoints", "config.toml", "report.html", "summary.json"}));
   const Json s = json(r / "summary.json");
   const std::map<std::pair<int, int>, double> known{{{3, 100}, .2324},    {{3, 1000}, .1086},  {{3, 10000}, .0512},
                                                     {{3, 100000}, .0252}, {{2, 100}, .4055},   {{2, 1000}, .3209},
@@ -232,7 +232,8 @@ TEST(FiniteState, EndsAtTheOptimumAndItsGradientsAreExact) {
   const Result result = run(folder, {"run", "finite-state", "--quick", "--quiet"});
   ASSERT_EQ(result.code, 0) << result.err;
   const fs::path r = folder / "runs/finite-state-0";
-  EXPECT_EQ(names(r), (Words{"config.toml", "metrics.csv", "report.html", "samples.npy", "summary.json", "theta.npy"}));
+  EXPECT_EQ(names(r), (Words{"checkpoints", "config.toml", "metrics.csv", "report.html", "samples.npy", "summary.json",
+                             "theta.npy"}));
   const Json s = json(r / "summary.json");
   ASSERT_EQ(s["results"].size(), 7U);
   for (const Json& row : s["results"]) {

@@ -1,7 +1,10 @@
 // Runs that were stopped, killed or damaged, and go on: they end with the bytes of one that was never stopped.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <random>
 
+#include "implicit_diffusion/io/checkpoint.hpp"
 #include "program/same_run.hpp"
 
 namespace program_test {
@@ -177,6 +180,150 @@ TEST(Resume, OfWhatCannotGoOn) {
   EXPECT_EQ(none.code, 0);
   EXPECT_NE(none.err.find("begins at step 0"), std::string::npos) << none.err;
 }
+
+// ---- experiments that are made of parts, and keep those that are finished
+
+struct Parts {
+  const char* name;
+  Words words;
+  std::size_t parts;
+  const char* tampered;  // one of them, and a number of it that is in the summary
+  std::size_t number;
+};
+void PrintTo(const Parts& p, std::ostream* out) { *out << p.name; }
+class PartsOf : public testing::TestWithParam<Parts> {
+ protected:
+  Result go(const std::string& output, const Words& more = {}) const {
+    return run(folder, Words{"run"} + GetParam().words + Words{"--no-report", "--output", output} + more);
+  }
+  io::Checkpoint newest(const std::string& output) const {
+    return io::newest_checkpoint(folder / output / "checkpoints", [](const std::string& why) { FAIL() << why; })
+        .value();
+  }
+  // All that is not a time.
+  static Json figures(const fs::path& run) {
+    Json s = json(run / "summary.json");
+    for (const char* key : {"seconds", "threads"}) s.erase(key);
+    for (Json& row : s["results"]) row.erase("seconds");
+    return s;
+  }
+  testing::AssertionResult same(const std::string& a, const std::string& b) const {
+    if (figures(folder / a) != figures(folder / b))
+      return testing::AssertionFailure() << figures(folder / a) << " and " << figures(folder / b);
+    Words files{"config.toml"};
+    for (const char* name : {"theta.npy", "samples.npy"})
+      if (fs::exists(folder / a / name)) files.push_back(name);
+    return same_bytes(folder / a, folder / b, files);
+  }
+  const Folder folder;
+};
+
+// A run that began anew would come to the same figures. So one that is kept is changed, and must be the only one that is.
+TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
+  ASSERT_EQ(go("whole").code, 0);
+  ASSERT_EQ(go("parts").code, 0);
+  const auto count = static_cast<std::int64_t>(GetParam().parts);
+  io::Checkpoint c = newest("parts");
+  EXPECT_EQ(std::ranges::count(c.get("parts"), '\n'), count);
+  std::vector<double> numbers = c.numbers<double>(GetParam().tampered);
+  numbers.at(GetParam().number) = 12345.5;
+  c.put_numbers(GetParam().tampered, numbers);
+  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  const Result kept = go("parts", {"--resume"});
+  ASSERT_EQ(kept.code, 0) << kept.err;
+  EXPECT_NE(kept.err.find(fmt::format("goes on with {} parts done", count)), std::string::npos) << kept.err;
+  const std::string changed = contents(folder / "parts/summary.json");
+  EXPECT_NE(changed.find("12345.5"), std::string::npos) << changed;
+  EXPECT_FALSE(same("whole", "parts"));
+
+  // One that is not there is done, and only that.
+  std::string names = c.get("parts");
+  const std::string line = std::string(GetParam().tampered) + "\n";
+  names.erase(names.find(line), line.size());
+  c.put("parts", names);
+  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  const Result missing = go("parts", {"--resume"});
+  ASSERT_EQ(missing.code, 0) << missing.err;
+  EXPECT_NE(missing.err.find(fmt::format("goes on with {} parts done", count - 1)), std::string::npos) << missing.err;
+  EXPECT_TRUE(same("whole", "parts"));
+
+  // Nothing that does not belong here is taken.
+  c.put("configuration", "another");
+  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  const Result other = go("parts", {"--resume", "--quiet"});
+  EXPECT_EQ(other.code, 65);
+  EXPECT_TRUE(is_error_line(other.err, {"configuration", "not that of this run"}));
+}
+
+TEST_P(PartsOf, SurviveAKillAtAnyMoment) {
+  const Result whole = go("whole", {"--threads", "1"});
+  ASSERT_EQ(whole.code, 0);
+  std::mt19937 random(11);
+  int killed = 0, kept = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "killed-" + std::to_string(i);
+    {
+      Process process({.arguments = Words{"run"} + GetParam().words + Words{"--no-report", "--output", name},
+                       .folder = folder.path()});
+      wait_for(folder / name / "config.toml");
+      // At any moment, or at one when there is something to keep.
+      const auto nothing_kept = [&] {
+        const fs::path place = folder / name / "checkpoints";
+        return !fs::exists(place) || std::ranges::none_of(names(place), [](const std::string& file) {
+          return file.ends_with(".checkpoint");
+        });
+      };
+      for (int k = 0; i % 2 && k < 20'000 && nothing_kept(); ++k)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(whole.seconds * static_cast<double>(random() % 5) / 10));
+      process.send(SIGKILL);
+      killed += process.wait().code == 128 + SIGKILL;
+    }
+    const Result result = go(name, {"--resume", "--threads", i % 2 ? "1" : "2"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    kept += result.err.find(" parts done") != std::string::npos;
+    EXPECT_TRUE(same("whole", name));
+  }
+  EXPECT_GT(killed, 0);
+  EXPECT_GT(kept, 0);
+}
+
+// Horizons may be others: curves are then made for these.
+TEST(Resume, OfRatesWithOtherSteps) {
+  const Folder folder;
+  const auto go = [&](const std::string& output, const char* steps, const Words& more = {}) {
+    return run(folder, Words{"run", "rates", "--set", "flow.times=[10, 100]", "--set", steps, "--quiet", "--no-report",
+                             "--output", output} +
+                           more)
+        .code;
+  };
+  ASSERT_EQ(go("whole", "discrete.steps=[100, 3000]"), 0);
+  ASSERT_EQ(go("parts", "discrete.steps=[100, 1000]"), 0);
+  ASSERT_EQ(go("parts", "discrete.steps=[100, 3000]", {"--resume"}), 0);
+  EXPECT_EQ(json(folder / "parts/summary.json")["results"], json(folder / "whole/summary.json")["results"]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Resume, PartsOf,
+    testing::Values(Parts{"DenoisingGaussian",
+                          {"denoising-gaussian", "--set", "horizons=[0.5, 1, 1.5]", "--set", "repeats=16"},
+                          15,
+                          "eta-2.horizon-1",
+                          1},
+                    Parts{"Rates",
+                          {"rates", "--set", "flow.times=[10, 100]", "--set", "discrete.steps=[100, 30000]"},
+                          3,
+                          "discrete-0.5",
+                          1},
+                    // 11 rows of steps, of seconds and of rewards: the last of these is in the summary.
+                    Parts{"FiniteState",
+                          {"finite-state", "--quick", "--set", "log_every=20", "--set", "steps=200", "--set",
+                           "timing.dense=[10]", "--set", "timing.banded=[100]"},
+                          3,
+                          "gibbs",
+                          32}),
+    [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace program_test

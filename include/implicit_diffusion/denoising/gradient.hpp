@@ -122,18 +122,18 @@ class PathGradient {
       detail::start_adjoint(reward_, objective_.lambda, end, a.data());
       Replay replay(chain_, b, replayers, block);
       for (std::size_t n = chain_.steps(); n-- > first;) back(n, replay.state(n), a.data(), sums);
+      if (block == 0) cost_.evaluations += replay.steps();  // as many in every block
     });
-    products_ += chain_.steps() - first;
-    evaluations_ += chain_.keeps_all() ? 0 : chain_.steps() - first;
+    cost_.products += chain_.steps() - first;
+    if (objective_.beta != 0) cost_.frozen_products += chain_.steps() - first;
   }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
     return chain_.model().find_inadmissible(theta);
   }
 
-  // Vector-Jacobian products so far, and model evaluations of replays, each of a whole batch.
-  std::size_t products() const { return products_; }
-  std::size_t evaluations() const { return evaluations_; }
+  // So far; evaluations are those of replays.
+  const DenoisingCost& cost() const { return cost_; }
 
  private:
   void back(std::size_t n, const Block<const Real>& y, Real* a, std::span<double> gradient) const {
@@ -169,12 +169,15 @@ class PathGradient {
       if (kept != at_) replay(kept, n, beginning);
       return const_block(n % keep - 1);
     }
+    // That were made again.
+    std::size_t steps() const { return steps_; }
 
    private:
     // All states from the kept one up to n, at most keep_every - 1 of them.
     void replay(std::size_t kept, std::size_t n, const Block<const Real>& beginning) {
       at_ = kept;
       const std::size_t count = n % chain_.keep_every();
+      steps_ += count;
       stride_ = beginning.dimension * block_size;
       memory_.resize(count * stride_);
       dimension_ = beginning.dimension;
@@ -201,7 +204,7 @@ class PathGradient {
     const PathBatch<Real>& batch_;
     const std::vector<ScoreModel<Real>>& models_;
     std::size_t block_, at_ = std::numeric_limits<std::size_t>::max(), stride_ = 0, dimension_ = 0, size_ = 0,
-                        first_ = 0;
+                        first_ = 0, steps_ = 0;
     std::vector<Real, LineAllocator<Real>> memory_;
   };
 
@@ -209,7 +212,7 @@ class PathGradient {
   Reward<Real> reward_;
   DenoisingObjective objective_;
   std::size_t last_steps_;
-  std::size_t products_ = 0, evaluations_ = 0;
+  DenoisingCost cost_;
 };
 
 namespace detail {
@@ -287,10 +290,15 @@ class ReconstructedGradient {
                                                            static_cast<double>(begin.data[j * begin.stride + i])));
     });
     error_ = *std::max_element(errors.begin(), errors.end());
+    cost_.evaluations += chain_.steps() * (1 + refinements_);
+    cost_.products += chain_.steps();
+    if (objective_.beta != 0) cost_.frozen_products += chain_.steps();
   }
 
   // The largest distance of a reconstructed beginning from the true one in the last estimate.
   double reconstruction_error() const { return error_; }
+  // So far.
+  const DenoisingCost& cost() const { return cost_; }
 
  private:
   ReverseChain<Real>& chain_;
@@ -298,6 +306,7 @@ class ReconstructedGradient {
   DenoisingObjective objective_;
   std::size_t refinements_;
   double error_ = 0;
+  DenoisingCost cost_;
 };
 
 // A batch on its way back through a double queue (loop/double_queue.hpp).
@@ -349,6 +358,9 @@ class DenoisingBackward {
                           b.adjoint.data() + k * d * block_size, b.gradients.data() + k * p);
       for (std::size_t j = 0; j < d; ++j) std::copy_n(z.data() + j * block_size, y.size, y.data + j * y.stride);
     });
+    ++cost_.evaluations;
+    ++cost_.products;
+    if (objective_.beta != 0) ++cost_.frozen_products;
   }
 
   std::span<const double> gradient(BackwardBatch<Real>& b) const {
@@ -361,10 +373,14 @@ class DenoisingBackward {
     return b.gradient;
   }
 
+  // So far: an evaluation and a product for each step back.
+  const DenoisingCost& cost() const { return cost_; }
+
  private:
   ReverseChain<Real>& chain_;
   Reward<Real> reward_;
   DenoisingObjective objective_;
+  DenoisingCost cost_;
 };
 
 }  // namespace implicit_diffusion

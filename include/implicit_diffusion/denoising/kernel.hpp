@@ -17,7 +17,8 @@
 // score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
 // sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
 // compares them with finite differences. A Level that has work in common for the two may offer at<N, D>(y) instead, which returns an object with
-// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0.
+// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0. A model that predicts the noise or
+// the velocity is made one by denoising/prediction.hpp.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/batch.hpp"
+#include "implicit_diffusion/denoising/cost.hpp"
 #include "implicit_diffusion/denoising/score_model.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/sampler.hpp"
@@ -144,11 +145,12 @@ class DenoisingSampler {
     });
     b.step = last;
     if (!chain_.keeps_all()) b.thetas.push_back({last, {theta.begin(), theta.end()}});
-    evaluations_ += last - first;
+    cost_.evaluations += last - first;
+    if (chain_.frozen()) cost_.frozen_evaluations += last - first;
   }
 
-  // Model evaluations so far, each of a whole batch.
-  std::size_t evaluations() const { return evaluations_; }
+  // So far.
+  const DenoisingCost& cost() const { return cost_; }
 
  private:
   static Block<const Real> as_const(const Block<Real>& y) { return {y.data, y.stride, y.size, y.dimension, y.first}; }
@@ -158,7 +160,7 @@ class DenoisingSampler {
   }
 
   ReverseChain<Real>& chain_;
-  std::size_t evaluations_ = 0;
+  DenoisingCost cost_;
 };
 
 // Fresh batches: N(0, I), keyed by their birth.

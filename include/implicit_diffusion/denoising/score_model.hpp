@@ -1,9 +1,7 @@
 // Score models: s_theta(y, tau), an approximation of grad log p_tau(y), and its vector-Jacobian products.
 //
 // What a model of one's own needs is at the top of denoising/kernel.hpp. ScoreModel<Real> holds any of them, at the noise levels of a grid,
-// and works on blocks of samples. A network that predicts the noise eps or the velocity v has the score
-//
-//     s = -eps / s_tau,          eps = s_tau y + a_tau v,          a_tau = e^-tau, s_tau^2 = 1 - e^-2tau.
+// and works on blocks of samples. A model that predicts the noise eps or the velocity v becomes one by denoising/prediction.hpp.
 #pragma once
 
 #include "implicit_diffusion/denoising/kernel.hpp"
