@@ -112,9 +112,6 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
   level.n_ = n_;
   level.d_ = d_;
   level.decay_ = a;
-  const double highest = *std::max_element(theta_.begin(), theta_.begin() + static_cast<std::ptrdiff_t>(n_));
-  double sum = 0;
-  for (std::size_t i = 0; i < n_; ++i) sum += std::exp(theta_[i] - highest);
   level.mean_.fill(n_ * d_, [&](std::size_t k) { return a * theta_[n_ + k]; });
   const std::size_t each = form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * d_;
   level.precision_.resize(n_ * each);
@@ -140,7 +137,15 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
         level.spread_.push_back(2 * variance);
       }
     }
-    level.offset_.set(i, unit * (theta_[i] - highest - std::log(sum) - log_determinant / 2));
+    level.offset_.set(i, unit * (theta_[i] - log_determinant / 2));
+  }
+  const std::vector<double> offsets = level.offset_.exact();
+  const double top = *std::max_element(offsets.begin(), offsets.end());
+  for (std::size_t i = 0; i < n_; ++i) level.offset_.set(i, offsets[i] - top);
+  if constexpr (form == Spread::isotropic) {
+    const std::vector<double>& p = level.precision_.exact();
+    level.steepness_.fill(n_, [&](std::size_t i) { return -Level::half_unit * p[i]; });
+    level.precision_mean_.fill(n_ * d_, [&](std::size_t k) { return p[k / d_] * level.mean_.exact()[k]; });
   }
   return level;
 }
@@ -150,7 +155,8 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
   for (std::size_t i = 0; i < n_; ++i) {
     const double* own = sums + i * sums_each(d_);
     gradient[i] += own[0];
-    for (std::size_t j = 0; j < d_; ++j) gradient[n_ + i * d_ + j] += decay_ * own[1 + j];
+    const double by_mean = form == Spread::isotropic ? decay_ * precision_.exact()[i] : decay_;
+    for (std::size_t j = 0; j < d_; ++j) gradient[n_ + i * d_ + j] += by_mean * own[1 + j];
     double* spread = gradient + n_ * (1 + d_) + i * spread_size(d_);
     const double* by_covariance = own + 1 + d_;
     if constexpr (form == Spread::cholesky) {
@@ -165,6 +171,8 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
           for (std::size_t c = b; c < d_; ++c) sum += entry(a, c) * l[c * d_ + b];
           spread[k] += 2 * decay_ * decay_ * sum * (a == b ? l[a * d_ + a] : 1.0);
         }
+    } else if constexpr (form == Spread::isotropic) {
+      *spread += spread_[i] * precision_.exact()[i] * (own[1 + d_] - (0.5 * static_cast<double>(d_) + 1) * own[0]);
     } else {
       for (std::size_t k = 0; k < spread_size(d_); ++k)
         spread[k] += spread_[i * spread_size(d_) + k] * by_covariance[k];

@@ -52,22 +52,28 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
     squares_.push_back(0);
     for (const double v : c) squares_.back() += v * v;
   }
+  double steepest = 1;
+  for (std::size_t i = 0; i < size_; ++i) {
+    steepness_.push_back(0);
+    for (std::size_t j = 0; j < dimension_; ++j) {
+      const double a = std::abs(slope_.exact()[i * dimension_ + j]) / exp2_unit;
+      steepness_.back() += a;
+      steepest = std::max(steepest, a);
+    }
+  }
+  // So that sum_i e_i a_i, in the units of exp2_fixed(), stays below 2^123 and its reciprocal is normal.
+  highest_ = 100 - log(steepest * static_cast<double>(size_)) * std::numbers::log2e;
   set_log_weights([](std::size_t) { return 0.0; });
 }
 
 void EqualWells::update_radius() {
-  // Within the radius every term is above 2^-125, a normal number, and so small that sum_i e_i a_i in the units of exp2_fixed() stays below
-  // 2^123 and its reciprocal is normal too. |a_i . x| <= |a_i|_1 |x|_max.
-  double steepest = 1;
-  for (const double a : slope_.exact()) steepest = std::max(steepest, std::abs(a) / exp2_unit);
-  const double highest = 100 - log(steepest * static_cast<double>(size_)) * std::numbers::log2e, lowest = -125;
+  // Within the radius every term is above 2^-125, a normal number, and at most 2^highest_. |a_i . x| <= |a_i|_1 |x|_max.
+  constexpr double lowest = -125;
   double radius = 1e30;
   for (std::size_t i = 0; i < size_; ++i) {
-    double slope = 0;
-    for (std::size_t j = 0; j < dimension_; ++j) slope += std::abs(slope_.exact()[i * dimension_ + j]) / exp2_unit;
     const double offset = offset_.exact()[i] / exp2_unit;
-    const double room = std::min(highest - offset, offset - lowest);
-    radius = std::min(radius, room < 0 ? -1.0 : slope == 0 ? radius : room / slope);
+    const double room = std::min(highest_ - offset, offset - lowest);
+    radius = std::min(radius, room < 0 ? -1.0 : steepness_[i] == 0 ? radius : room / steepness_[i]);
   }
   const double scale[] = {2.0 / q_, 1.0 / q_, radius, 1 / unit, -unit / q_};
   scale_.fill(std::size(scale), [&](std::size_t i) { return scale[i]; });
@@ -87,9 +93,13 @@ GaussianMixture EqualWells::law(std::span<const double> weights) const {
 }
 
 void SoftmaxWells::prepare(std::span<const double> theta) {
-  const double norm = log_sum_exp(theta);
+  const double top = *std::max_element(theta.begin(), theta.end());
+  weight_.fill(theta.size(), [&](std::size_t i) { return exp(theta[i] - top); });
+  double sum = 0;
+  for (const double w : weight_.exact()) sum += w;
+  const double norm = top + log(sum);
   wells_.set_log_weights([&](std::size_t i) { return theta[i] - norm; });
-  weight_.fill(theta.size(), [&](std::size_t i) { return exp(theta[i] - norm); });
+  for (std::size_t i = 0; i < theta.size(); ++i) weight_.set(i, weight_.exact()[i] / sum);
 }
 
 GaussianMixture SoftmaxWells::law(std::span<const double> theta) const { return wells_.law(softmax(theta)); }

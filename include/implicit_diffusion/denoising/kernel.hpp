@@ -18,7 +18,8 @@
 // sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
 // compares them with finite differences. A Level that has work in common for the two may offer at<N, D>(y) instead, which returns an object with
 // score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0. A model that predicts the noise or
-// the velocity is made one by denoising/prediction.hpp.
+// the velocity is made one by denoising/prediction.hpp. Where that work is long, it can be a stage of its own, of many samples before the rest
+// of any: note<N, D>(y, notes) does it and writes notes() numbers, again<N, D>(y, notes) returns the object.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -81,79 +82,128 @@ template <class N, std::size_t D = 0, class Level>
     return PlainPoint<N, Level>{level, y};
 }
 
+// Points in two stages: what a Level notes of them, and the points again.
+template <class N, std::size_t D, class Level>
+concept Notes = requires(const Level& level, const N* y, N* notes) {
+  level.template note<N, D>(y, notes);
+  level.template again<N, D>(y, notes);
+};
+template <class N, std::size_t D, class Level>
+std::size_t notes_of(const Level* level) {
+  if constexpr (Notes<N, D, Level>) return level ? level->notes() : 0;
+  return 0;
+}
+template <class N, std::size_t D, class Level>
+[[gnu::always_inline]] inline void note(const Level& level, const N* y, N* notes) {
+  if constexpr (Notes<N, D, Level>) level.template note<N, D>(y, notes);
+}
+template <class N, std::size_t D, class Level>
+[[gnu::always_inline]] inline auto again(const Level& level, const N* y, const N* notes) {
+  if constexpr (Notes<N, D, Level>)
+    return level.template again<N, D>(y, notes);
+  else
+    return point_of<N, D>(level, y);
+}
+
 template <Number N, std::size_t D, class Level>
-[[gnu::flatten]] void forward_in(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
+[[gnu::flatten, gnu::noinline]] void forward_in(const Level& level, const Level* base,
+                                                const ForwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
   constexpr std::size_t most = D ? D : largest_denoising_dimension;
-  const std::size_t d = D ? D : step.from.dimension;
+  const std::size_t d = D ? D : step.from.dimension, size = step.from.size;
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       scale(static_cast<Real>(step.c.noise)), weight(static_cast<Real>(step.c.penalty));
-  for_each_group<N>(step.from.size, [&](std::size_t i, auto last) {
+  if (!step.penalty) base = nullptr;
+  const std::size_t own = notes_of<N, D>(&level), each = own + notes_of<N, D>(base),
+                    at_once = groups_at_once(each, sizeof(N));
+  auto* notes = static_cast<N*>(kernel_scratch(at_once * each * sizeof(N)));
+  const auto take_notes = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
+    N y[most];
+    load_point<N, last>(step.from, i, d, y);
+    note<N, D>(level, static_cast<const N*>(y), notes + place * each);
+    if (base) note<N, D>(*base, static_cast<const N*>(y), notes + place * each + own);
+  };
+  const auto move = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
     N y[most], s[most], other[most];
     const std::size_t group = i / lanes_per_group, lane = i % lanes_per_group;
     load_point<N, last>(step.from, i, d, y);
-    point_of<N, D>(level, y).score(s);
-    if (step.penalty) {
-      point_of<N, D>(*base, y).score(other);
+    const N* at = y;
+    again<N, D>(level, at, static_cast<const N*>(notes + place * each)).score(s);
+    if (base) {
+      again<N, D>(*base, at, static_cast<const N*>(notes + place * each + own)).score(other);
       N square(Real(0));
       for (std::size_t j = 0; j < d; ++j) square = fma(s[j] - other[j], s[j] - other[j], square);
-      store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, step.from.size - i);
+      store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, size - i);
     }
     for (std::size_t j = 0; j < d; ++j) {
       N next = fma(pull, s[j], growth * y[j]);
       if (step.noise) next = fma(scale, load<N>(step.noise + (group * d + j) * lanes_per_group + lane), next);
-      store_some<last>(next, step.to.data + j * step.to.stride + i, step.from.size - i);
+      store_some<last>(next, step.to.data + j * step.to.stride + i, size - i);
     }
-  });
+  };
+  for (std::size_t lane = 0; lane < lanes_per_group; lane += width<N>)
+    for (std::size_t first = lane; first < size; first += at_once * lanes_per_group) {
+      if constexpr (Notes<N, D, Level>) in_turn<N>(first, size, at_once, take_notes);
+      in_turn<N>(first, size, at_once, move);
+    }
 }
 
 template <Number N, std::size_t D, class Level>
-[[gnu::flatten]] void backward_in(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
+[[gnu::flatten, gnu::noinline]] void backward_in(const Level& level, const Level* base,
+                                                 const BackwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
   constexpr std::size_t most = D ? D : largest_denoising_dimension;
-  const std::size_t d = D ? D : step.at.dimension, count = level.sums();
+  const std::size_t d = D ? D : step.at.dimension, size = step.at.size, count = level.sums();
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       pressure(static_cast<Real>(2 * step.beta * step.c.penalty));
-  auto* sums = static_cast<N*>(kernel_scratch(count * sizeof(N) + count * lanes_per_group * sizeof(Real)));
-  auto* memory = reinterpret_cast<Real*>(sums + count);
+  const std::size_t own = notes_of<N, D>(&level), each = own + notes_of<N, D>(base),
+                    at_once = groups_at_once(each, sizeof(N));
+  auto* sums =
+      static_cast<N*>(kernel_scratch((count + at_once * each) * sizeof(N) + count * lanes_per_group * sizeof(Real)));
+  N* notes = sums + count;
+  auto* memory = reinterpret_cast<Real*>(notes + at_once * each);
+  const auto take_notes = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
+    N y[most];
+    load_point<N, last>(step.at, i, d, y);
+    note<N, D>(level, static_cast<const N*>(y), notes + place * each);
+    if (base) note<N, D>(*base, static_cast<const N*>(y), notes + place * each + own);
+  };
+  const auto one = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
+    N y[most], s[most], c[most], back[most];
+    load_point<N, last>(step.at, i, d, y);
+    const N* at = y;
+    const auto here = again<N, D>(level, at, static_cast<const N*>(notes + place * each));
+    here.score(s);
+    N a[most];
+    for (std::size_t j = 0; j < d; ++j) {
+      a[j] = load<N>(step.adjoint + j * block_size + i);
+      c[j] = pull * a[j];
+    }
+    if (base) {
+      N other[most], gap[most];
+      const auto there = again<N, D>(*base, at, static_cast<const N*>(notes + place * each + own));
+      there.score(other);
+      for (std::size_t j = 0; j < d; ++j) {
+        gap[j] = pressure * (s[j] - other[j]);
+        c[j] = c[j] + gap[j];
+      }
+      there.pull_back(other, gap, back, static_cast<N*>(nullptr));
+      for (std::size_t j = 0; j < d; ++j) a[j] = fma(growth, a[j], -back[j]);
+    } else {
+      for (std::size_t j = 0; j < d; ++j) a[j] = growth * a[j];
+    }
+    if constexpr (last)  // samples that are not there count for nothing
+      for (std::size_t j = 0; j < d; ++j)
+        c[j] = select(first_lanes(size - i, static_cast<N*>(nullptr)), c[j], N(Real(0)));
+    here.pull_back(s, c, back, sums);
+    for (std::size_t j = 0; j < d; ++j) store_some<last>(a[j] + back[j], step.adjoint + j * block_size + i, size - i);
+  };
   // 16 lanes at once, or one lane after the other: the sums are the same.
   for (std::size_t lane = 0; lane < lanes_per_group; lane += width<N>) {
     for (std::size_t j = 0; j < count; ++j) sums[j] = N(Real(0));
-    for (std::size_t i = lane; i < step.at.size; i += lanes_per_group) {
-      const auto one = [&](auto last) {
-        N y[most], s[most], c[most], back[most];
-        load_point<N, last>(step.at, i, d, y);
-        const auto here = point_of<N, D>(level, y);
-        here.score(s);
-        N a[most];
-        for (std::size_t j = 0; j < d; ++j) {
-          a[j] = load<N>(step.adjoint + j * block_size + i);
-          c[j] = pull * a[j];
-        }
-        if (base) {
-          N other[most], gap[most];
-          const auto there = point_of<N, D>(*base, y);
-          there.score(other);
-          for (std::size_t j = 0; j < d; ++j) {
-            gap[j] = pressure * (s[j] - other[j]);
-            c[j] = c[j] + gap[j];
-          }
-          there.pull_back(other, gap, back, static_cast<N*>(nullptr));
-          for (std::size_t j = 0; j < d; ++j) a[j] = fma(growth, a[j], -back[j]);
-        } else {
-          for (std::size_t j = 0; j < d; ++j) a[j] = growth * a[j];
-        }
-        if constexpr (last)  // samples that are not there count for nothing
-          for (std::size_t j = 0; j < d; ++j)
-            c[j] = select(first_lanes(step.at.size - i, static_cast<N*>(nullptr)), c[j], N(Real(0)));
-        here.pull_back(s, c, back, sums);
-        for (std::size_t j = 0; j < d; ++j)
-          store_some<last>(a[j] + back[j], step.adjoint + j * block_size + i, step.at.size - i);
-      };
-      if (i + width<N> <= step.at.size)
-        one(std::false_type{});
-      else if constexpr (width < N >> 1)
-        one(std::true_type{});
+    for (std::size_t first = lane; first < size; first += at_once * lanes_per_group) {
+      if constexpr (Notes<N, D, Level>) in_turn<N>(first, size, at_once, take_notes);
+      in_turn<N>(first, size, at_once, one);
     }
     LaneSums<N> all(memory, lane);
     for (std::size_t j = 0; j < count; ++j) all.put(j, sums[j], step.sums[j]);

@@ -13,6 +13,13 @@
 //     by a m_i                r_i (P_i c - d_i g_i)
 //     by C_i                  r_i (d_i (g_i g_i' - P_i) / 2 - sym(P_i c g_i'))
 //
+// Where P_i = p_i I there is less to do. With u_i = a m_i - y, w_i = r_i d_i and q_i = r_i c - w_i u_i
+//
+//     s = sum_i r_i p_i a m_i - y sum_i r_i p_i,     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i
+//     by C_i = v I:     p_i (w_i p_i |u_i|^2 / 2 - r_i s . c) - p_i (d / 2 + 1) w_i
+//
+// and what is constant is multiplied after summing over samples.
+//
 // theta = (logits, means, spreads). A spread is
 //
 //     isotropic     log of the standard deviation                                 S_i = e^(2 rho_i) I
@@ -75,88 +82,158 @@ class MixtureScore {
 template <Spread form>
 class MixtureScore<form>::Level {
  public:
-  // What score and products have in common: the responsibilities.
+  // What score and products have in common: the terms e_i, with r_i = e_i inverse, inverse = 1 / sum_i e_i.
   template <class N, std::size_t D>
   struct Point {
     const Level* level;
     const N* y;
-    N r[most_components];
+    const N* e;
+    N inverse;
 
     [[gnu::always_inline]] void score(N* s) const {
+      using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
-      for (std::size_t j = 0; j < d; ++j) s[j] = N(Scalar<N>(0));
-      for (std::size_t i = 0; i < level->n_; ++i) {
-        N g[largest_dimension];
-        level->template pull<D>(i, y, g);
-        for (std::size_t j = 0; j < d; ++j) s[j] = fma(r[i], g[j], s[j]);
+      for (std::size_t j = 0; j < d; ++j) s[j] = N(Real(0));
+      if constexpr (form == Spread::isotropic) {
+        const auto* p = level->precision_.template of<N>();
+        const auto* pm = level->precision_mean_.template of<N>();
+        N all(Real(0));  // sum_i e_i p_i
+        for (std::size_t i = 0; i < level->n_; ++i) {
+          all = fma(e[i], N(p[i]), all);
+          for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], N(pm[i * d + j]), s[j]);
+        }
+        for (std::size_t j = 0; j < d; ++j) s[j] = inverse * fma(-y[j], all, s[j]);
+      } else {
+        for (std::size_t i = 0; i < level->n_; ++i) {
+          N g[largest_dimension];
+          level->template pull<D>(i, y, g);
+          for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], g[j], s[j]);
+        }
+        for (std::size_t j = 0; j < d; ++j) s[j] = inverse * s[j];
       }
     }
 
     [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
       using Real = Scalar<N>;
-      const std::size_t d = D ? D : level->d_, each = level->sums_each(d);
-      const N half(Real(0.5));
+      const std::size_t d = D ? D : level->d_;
       N projection(Real(0));
       for (std::size_t j = 0; j < d; ++j) {
         projection = fma(s[j], c[j], projection);
         back[j] = N(Real(0));
       }
       for (std::size_t i = 0; i < level->n_; ++i) {
-        N g[largest_dimension], q[largest_dimension];  // q = P_i c
-        level->template pull<D>(i, y, g);
-        level->template precision_times<D>(i, c, q);
-        N along(Real(0));
-        for (std::size_t j = 0; j < d; ++j) along = fma(g[j], c[j], along);
-        const N delta = along - projection, weight = r[i] * delta;
-        for (std::size_t j = 0; j < d; ++j) {
-          const N move = fma(weight, g[j], -(r[i] * q[j]));
-          back[j] = back[j] + move;
-          if (sums) sums[i * each + 1 + j] = sums[i * each + 1 + j] - move;
-        }
-        if (!sums) continue;
-        N* own = sums + i * each;
-        own[0] = own[0] + weight;
-        const auto* p = level->precision_.template of<N>();
-        if constexpr (form == Spread::isotropic) {
-          N square(Real(0));
-          for (std::size_t j = 0; j < d; ++j) square = fma(g[j], g[j], square);
-          const N volume = N(p[i]) * N(static_cast<Real>(d));
-          own[1 + d] = own[1 + d] + fma(half * weight, square - volume, -(r[i] * N(p[i]) * along));
-        } else if constexpr (form == Spread::diagonal) {
-          for (std::size_t j = 0; j < d; ++j)
-            own[1 + d + j] =
-                own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[i * d + j])), -(r[i] * q[j] * g[j]));
-        } else {
-          for (std::size_t a = 0; a < d; ++a)
-            for (std::size_t b = 0; b <= a; ++b) {
-              const std::size_t k = 1 + d + a * (a + 1) / 2 + b;
-              const N both = fma(q[a], g[b], q[b] * g[a]);
-              own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[(i * d + a) * d + b])), -(r[i] * both));
-            }
-        }
+        N* own = sums ? sums + i * level->sums_each(d) : nullptr;
+        if constexpr (form == Spread::isotropic)
+          pull_back_round(i, projection, c, back, own);
+        else
+          pull_back_of(i, projection, c, back, own);
+      }
+    }
+
+   private:
+    [[gnu::always_inline]] void pull_back_round(std::size_t i, const N& projection, const N* c, N* back, N* own) const {
+      using Real = Scalar<N>;
+      const std::size_t d = D ? D : level->d_;
+      const auto* mean = level->mean_.template of<N>() + i * d;
+      const N p(level->precision_.template of<N>()[i]), r = e[i] * inverse;
+      N u[D ? D : largest_dimension], along(Real(0)), square(Real(0));
+      for (std::size_t j = 0; j < d; ++j) {
+        u[j] = N(mean[j]) - y[j];
+        along = fma(u[j], c[j], along);
+        square = fma(u[j], u[j], square);
+      }
+      const N w = r * fma(p, along, -projection);
+      for (std::size_t j = 0; j < d; ++j) {
+        const N q = fma(r, c[j], -(w * u[j]));
+        back[j] = fma(-p, q, back[j]);
+        if (own) own[1 + j] = own[1 + j] + q;
+      }
+      if (!own) return;
+      own[0] = own[0] + w;
+      own[1 + d] = fma(w, N(Real(0.5)) * p * square, own[1 + d] - r * projection);
+    }
+
+    [[gnu::always_inline]] void pull_back_of(std::size_t i, const N& projection, const N* c, N* back, N* own) const {
+      using Real = Scalar<N>;
+      const std::size_t d = D ? D : level->d_;
+      const N half(Real(0.5)), r = e[i] * inverse;
+      N g[largest_dimension], q[largest_dimension];  // q = P_i c
+      level->template pull<D>(i, y, g);
+      level->template precision_times<D>(i, c, q);
+      N along(Real(0));
+      for (std::size_t j = 0; j < d; ++j) along = fma(g[j], c[j], along);
+      const N delta = along - projection, weight = r * delta;
+      for (std::size_t j = 0; j < d; ++j) {
+        const N move = fma(weight, g[j], -(r * q[j]));
+        back[j] = back[j] + move;
+        if (own) own[1 + j] = own[1 + j] - move;
+      }
+      if (!own) return;
+      own[0] = own[0] + weight;
+      const auto* p = level->precision_.template of<N>();
+      if constexpr (form == Spread::diagonal) {
+        for (std::size_t j = 0; j < d; ++j)
+          own[1 + d + j] = own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[i * d + j])), -(r * q[j] * g[j]));
+      } else {
+        for (std::size_t a = 0; a < d; ++a)
+          for (std::size_t b = 0; b <= a; ++b) {
+            const std::size_t k = 1 + d + a * (a + 1) / 2 + b;
+            const N both = fma(q[a], g[b], q[b] * g[a]);
+            own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[(i * d + a) * d + b])), -(r * both));
+          }
       }
     }
   };
 
+  // Noted are the e_i and their sum. Exponents are at most 0; where all of them are so low that little is left of the sum, the highest is
+  // subtracted. A sample takes this way by itself, whatever its neighbours do.
+  std::size_t notes() const { return n_ + 1; }
   template <class N, std::size_t D>
-  [[gnu::always_inline]] Point<N, D> at(const N* y) const {
+  [[gnu::always_inline]] void note(const N* y, N* e) const {
     using Real = Scalar<N>;
-    Point<N, D> point;
+    const N lowest(static_cast<Real>(exp2_lowest<N>));
+    N total(Real(0));
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < n_; ++i) {
+      e[i] = exp2_fixed(max(exponent<D>(i, y), lowest));
+      total = total + e[i];
+    }
+    const auto low = total < N(Real(0x1p-80));
+    if (any(low)) [[unlikely]] {
+      N highest = exponent<D>(0, y);
+      for (std::size_t i = 1; i < n_; ++i) highest = max(exponent<D>(i, y), highest);
+      const N shift = select(low, highest, N(Real(0)));
+      total = N(Real(0));
+      for (std::size_t i = 0; i < n_; ++i) {
+        e[i] = exp2_fixed(max(exponent<D>(i, y) - shift, lowest));
+        total = total + e[i];
+      }
+    }
+    e[n_] = total;
+  }
+  template <class N, std::size_t D>
+  [[gnu::always_inline]] Point<N, D> again(const N* y, const N* e) const {
+    return {this, y, e, N(Scalar<N>(1)) / e[n_]};
+  }
+
+  // Both stages for one sample.
+  template <class N, std::size_t D>
+  struct NotedPoint {
+    const Level* level;
+    const N* y;
+    N notes[most_components + 1];
+
+    void score(N* s) const { level->template again<N, D>(y, notes).score(s); }
+    void pull_back(const N* s, const N* c, N* back, N* sums) const {
+      level->template again<N, D>(y, notes).pull_back(s, c, back, sums);
+    }
+  };
+  template <class N, std::size_t D>
+  NotedPoint<N, D> at(const N* y) const {
+    NotedPoint<N, D> point;
     point.level = this;
     point.y = y;
-    const auto* offset = offset_.template of<N>();
-    N highest(static_cast<Real>(exp2_lowest<N>));
-    for (std::size_t i = 0; i < n_; ++i) {
-      point.r[i] = N(offset[i]) - N(static_cast<Real>(half_unit)) * distance<D>(i, y);
-      highest = i == 0 ? point.r[i] : max(point.r[i], highest);
-    }
-    N total(Real(0));
-    for (std::size_t i = 0; i < n_; ++i) {
-      point.r[i] = exp2_fixed(max(point.r[i] - highest, N(static_cast<Real>(exp2_lowest<N>))));
-      total = total + point.r[i];
-    }
-    const N inverse = N(Real(1)) / total;
-    for (std::size_t i = 0; i < n_; ++i) point.r[i] = point.r[i] * inverse;
+    note<N, D>(y, point.notes);
     return point;
   }
 
@@ -173,22 +250,22 @@ class MixtureScore<form>::Level {
   }
   static constexpr std::size_t sums_each(std::size_t d) { return 1 + d + spread_size(d); }
 
-  // (y - a m_i)' P_i (y - a m_i).
+  // log of w_i det(C_i)^(-1/2) - (y - a m_i)' P_i (y - a m_i) / 2, less a constant, in the units of exp2_fixed().
   template <std::size_t D, class N>
-  [[gnu::always_inline]] N distance(std::size_t i, const N* y) const {
-    const std::size_t d = D ? D : d_;
+  [[gnu::always_inline]] N exponent(std::size_t i, const N* y) const {
     using Real = Scalar<N>;
+    const std::size_t d = D ? D : d_;
     const auto* mean = mean_.template of<N>() + i * d;
-    const auto* p = precision_.template of<N>();
+    const N offset(offset_.template of<N>()[i]);
     N square(Real(0));
     if constexpr (form == Spread::isotropic) {
       for (std::size_t j = 0; j < d; ++j) square = fma(y[j] - N(mean[j]), y[j] - N(mean[j]), square);
-      return N(p[i]) * square;
+      return fma(N(steepness_.template of<N>()[i]), square, offset);
     } else {
       N g[largest_dimension];
       pull<D>(i, y, g);
       for (std::size_t j = 0; j < d; ++j) square = fma(N(mean[j]) - y[j], g[j], square);
-      return square;
+      return fma(N(static_cast<Real>(-half_unit)), square, offset);
     }
   }
   // g_i.
@@ -219,9 +296,11 @@ class MixtureScore<form>::Level {
 
   std::size_t n_ = 0, d_ = 0;
   double decay_ = 1;            // a
-  Constants offset_;            // log of w_i det(C_i)^(-1/2), in the units of exp2_fixed()
+  Constants offset_;            // log of w_i det(C_i)^(-1/2), less the highest of them, in the units of exp2_fixed()
   Constants mean_;              // a m_i
-  Constants precision_;         // P_i
+  Constants precision_;         // P_i, or p_i
+  Constants precision_mean_;    // p_i a m_i
+  Constants steepness_;         // -p_i / 2 in the units of exp2_fixed()
   std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
 };
 

@@ -135,13 +135,14 @@ class DenoisingSampler {
     while (b.path.size() * keep < last) b.path.emplace_back(b.points.size(), b.points.dimension());
     if (chain_.frozen() && b.penalty.empty()) b.penalty.assign(b.points.blocks() * block_size, Real(0));
     for_each_block(chain_.workers(), b.points, [&](std::size_t block) {
+      // A state that is kept is made where it is kept; the first and the last are in b.points.
       const Block<Real> y = b.points.block(block);
+      const auto place = [&](std::size_t n) { return n % keep == 0 && n < last ? b.path[n / keep].block(block) : y; };
       BlockArray<Real> normals(y.dimension);
-      for (std::size_t n = first; n < last; ++n) {
-        if (n % keep == 0) copy(y, b.path[n / keep].block(block));
-        chain_.forward(chain_.model(), b.birth, n, as_const(y), y,
+      if (first % keep == 0) copy(y, place(first));
+      for (std::size_t n = first; n < last; ++n)
+        chain_.forward(chain_.model(), b.birth, n, as_const(n == first ? y : place(n)), place(n + 1),
                        chain_.frozen() ? b.penalty.data() + block * block_size : nullptr, normals.data());
-      }
     });
     b.step = last;
     if (!chain_.keeps_all()) b.thetas.push_back({last, {theta.begin(), theta.end()}});

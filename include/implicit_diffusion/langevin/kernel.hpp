@@ -160,9 +160,21 @@ concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
 // registers for itself and iterations that do not wait for one another, are faster than one long one, as long as what passes between them
 // stays in the first-level cache.
 inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
-  constexpr std::size_t bytes = 16384;
+  constexpr std::size_t bytes = 20480;
   const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
   return groups < 1 ? 1 : groups > groups_per_block ? groups_per_block : groups;
+}
+
+// Calls stage(i, place, last) for the next groups of a block, `first` on, `at_once` of them or what is left; returns how many they were. A
+// plain number takes one lane of each.
+template <Number Real, class Stage>
+[[gnu::always_inline]] inline std::size_t in_turn(std::size_t first, std::size_t size, std::size_t at_once,
+                                                  const Stage& stage) {
+  std::size_t place = 0, i = first;
+  for (; place < at_once && i + width<Real> <= size; ++place, i += lanes_per_group) stage(i, place, std::false_type{});
+  if constexpr (width < Real >> 1)
+    if (place < at_once && i < size) stage(i, place++, std::true_type{});
+  return place;
 }
 
 // Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
@@ -174,7 +186,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
-  constexpr bool terms = (move || sums) && OffersTerms<P, Real, D>;
+  constexpr bool terms = OffersTerms<P, Real, D>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
@@ -255,17 +267,9 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
           doubt += moved - moved;
         }
     };
-    // Calls stage(i, place, last) for the groups at once from `first` on; how many they are.
-    const auto in_turn = [&](std::size_t first, auto&& stage) __attribute__((always_inline)) {
-      std::size_t place = 0, i = first;
-      for (; place < at_once && i + w <= x.size; ++place, i += lanes_per_group) stage(i, place, std::false_type{});
-      if constexpr (w > 1)
-        if (place < at_once && i < x.size) stage(i, place++, std::true_type{});
-      return place;
-    };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
-      if constexpr (terms) in_turn(first, first_part);
-      [[maybe_unused]] const std::size_t count = in_turn(first, group);
+      if constexpr (terms) in_turn<Real>(first, x.size, at_once, first_part);
+      [[maybe_unused]] const std::size_t count = in_turn<Real>(first, x.size, at_once, group);
       if constexpr (sums) {
         // J sums of each kind at a time, in registers: 12 vectors of 32 (v4), 12 of 16.
         const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>)

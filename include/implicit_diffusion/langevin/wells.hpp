@@ -161,11 +161,13 @@ class EqualWells {
   std::size_t dimension_, size_;
   double q_;
   std::vector<std::vector<double>> centres_;
-  std::vector<double> squares_;  // |c_i|^2
-  Constants centre_;             // c_i, n x d
-  Constants slope_;              // a_i, n x d, in the units of exp2_fixed()
-  Constants log_weight_;         // log w_i, likewise
-  Constants offset_;             // b_i, likewise
+  std::vector<double> squares_;    // |c_i|^2
+  std::vector<double> steepness_;  // |a_i|_1, in powers of two
+  double highest_ = 0;             // for a term, as a power of two
+  Constants centre_;               // c_i, n x d
+  Constants slope_;                // a_i, n x d, in the units of exp2_fixed()
+  Constants log_weight_;           // log w_i, likewise
+  Constants offset_;               // b_i, likewise
   Constants scale_;  // 2/q, 1/q, the radius, what turns those units into logarithms, and -1/q in those units
 };
 
