@@ -100,6 +100,27 @@ double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dime
   return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
 }
 
+// What two threads can do here at best: the work of two in the time of one would be 2. Processors that are two halves of one core, or that
+// others use meanwhile, give less.
+double two_threads_apart(const KernelSet& kernels) {
+  struct Own {
+    alignas(64) float work[block_size] = {}, result[block_size];
+  };
+  Own own[2];
+  Workers pair(2);
+  const auto seconds = [&](std::size_t threads) {
+    return median_seconds(
+        [&] {
+          pair.for_each(threads, 1, [&](std::size_t t) {
+            for (int i = 0; i < 20'000; ++i) kernels.exponentials(own[t].work, groups_per_block, own[t].result);
+          });
+        },
+        25);
+  };
+  const double one = seconds(1);
+  return 2 * one / seconds(2);
+}
+
 // Fast and wrong is worth nothing: 50 steps in single precision on lanes against 50 in double precision, the same noise. Rounding makes
 // theta differ by about 1e-6; a wrong term would by 1e-2.
 void verify(std::string& text) {
@@ -277,6 +298,8 @@ int bench(const BenchOptions& o) {
     const double two = joint_step(n, 6, 2, &pair);
     text += fmt::format("  {:>12}{:>10.2f}{:>18.2f}{:>10.2f} ({:.2f}x)\n", n, one, one / parts, two, one / two);
   }
+  text += fmt::format("  two threads with exponentials of their own, which share nothing: {:.2f}x\n",
+                      two_threads_apart(kernels));
 
   // A user's potential: derivatives by hand, and by dual numbers from the value alone.
   alignas(64) static float noise[2 * block_size], signal[block_size];

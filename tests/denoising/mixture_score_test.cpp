@@ -75,6 +75,50 @@ TYPED_TEST(MixtureScoreForms, HasTheRightProducts) {
   }
 }
 
+// Far from all components every term of the sum would vanish in single precision, and there the nearest component is the whole score. Every
+// third lane is far; the others do not notice.
+TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {
+  MixtureScore<TypeParam::value> model(4, 2);
+  Vector theta = some_theta(model);
+  for (std::size_t k = model.spread_at(0); k < theta.size(); ++k) theta[k] -= 2;  // narrow: e^-2 of the width
+  model.prepare(theta);
+  const auto level = model.level(.02);
+  const auto coordinate = [](std::size_t lane, std::size_t j, bool some_far) {
+    const double near = 1.5 * std::sin(2.3 * static_cast<double>(lane) + static_cast<double>(j));
+    return some_far && lane % 3 == 0 ? (j == 0 ? 40 : -25) + near : near;
+  };
+  const auto lanes_at = [&](bool some_far, auto&& take) {
+    alignas(64) float x[2][16], s[2][16];
+    for (std::size_t lane = 0; lane < 16; ++lane)
+      for (std::size_t j = 0; j < 2; ++j) x[j][lane] = static_cast<float>(coordinate(lane, j, some_far));
+    const Lanes y[2] = {load<Lanes>(x[0]), load<Lanes>(x[1])};
+    Lanes score[2];
+    kernel::point_of<Lanes, 2>(level, y).score(score);
+    store(score[0], s[0]);
+    store(score[1], s[1]);
+    for (std::size_t lane = 0; lane < 16; ++lane) take(lane, x[0][lane], x[1][lane], s[0][lane], s[1][lane]);
+  };
+  std::vector<float> alone(32);
+  lanes_at(false, [&](std::size_t lane, float, float, float s0, float s1) {
+    alone[2 * lane] = s0;
+    alone[2 * lane + 1] = s1;
+  });
+  lanes_at(true, [&](std::size_t lane, float x0, float x1, float s0, float s1) {
+    const double y[2] = {static_cast<double>(x0), static_cast<double>(x1)};
+    double exact[2];
+    kernel::point_of<double, 2>(level, y).score(exact);
+    const double size = std::hypot(exact[0], exact[1]) + 1;
+    EXPECT_NEAR(static_cast<double>(s0), exact[0], 1e-4 * size) << lane;
+    EXPECT_NEAR(static_cast<double>(s1), exact[1], 1e-4 * size) << lane;
+    if (lane % 3 == 0) {
+      EXPECT_GT(size, 100) << lane;
+    } else {
+      EXPECT_EQ(s0, alone[2 * lane]) << lane;
+      EXPECT_EQ(s1, alone[2 * lane + 1]) << lane;
+    }
+  });
+}
+
 TYPED_TEST(MixtureScoreForms, KnowsItsLaw) {
   const MixtureScore<TypeParam::value> model(3, 2);
   Vector theta = some_theta(model);
