@@ -34,18 +34,36 @@ struct Workers::Shared {
   // The current job. A thread joins it while holding the mutex, so that none can still be inside when the next one begins.
   Call call = nullptr;
   void* task = nullptr;
-  std::size_t count = 0;
   // Changed with the mutex held, looked at without.
   std::atomic<std::size_t> seats{0};    // threads that may still join
   std::atomic<std::size_t> working{0};  // threads that have joined and not finished
   std::atomic<bool> stop{false};
-  std::atomic<std::size_t> next{0};
 
-  void work() {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) call(task, i);
+  // Each thread has a share of its own, the same in every job of the same size: what it wrote is still in its cache. Who is done with its own
+  // takes from the others'.
+  struct alignas(64) Share {
+    std::atomic<std::size_t> next{0};
+    std::size_t end = 0;
+  };
+  std::vector<Share> shares;
+  std::size_t sharers = 0;
+
+  void deal(std::size_t count, std::size_t among) {
+    sharers = among;
+    for (std::size_t t = 0; t < among; ++t) {
+      shares[t].next = count * t / among;
+      shares[t].end = count * (t + 1) / among;
+    }
   }
 
-  void wait_and_work() {
+  void work(std::size_t thread) {
+    for (std::size_t k = 0; k < sharers; ++k) {
+      Share& share = shares[(thread + k) % sharers];
+      for (std::size_t i = share.next.fetch_add(1); i < share.end; i = share.next.fetch_add(1)) call(task, i);
+    }
+  }
+
+  void wait_and_work(std::size_t thread) {
     const auto called = [this] { return stop || seats > 0; };
     std::unique_lock lock(mutex, std::defer_lock);
     for (;;) {
@@ -56,7 +74,7 @@ struct Workers::Shared {
       --seats;
       ++working;
       lock.unlock();
-      work();
+      work(thread);
       lock.lock();
       if (--working == 0) done.notify_one();
       lock.unlock();
@@ -65,7 +83,9 @@ struct Workers::Shared {
 };
 
 Workers::Workers(std::size_t threads) : shared_(std::make_unique<Shared>()) {
-  for (std::size_t i = 1; i < threads; ++i) shared_->threads.emplace_back([s = shared_.get()] { s->wait_and_work(); });
+  shared_->shares = std::vector<Shared::Share>(std::max<std::size_t>(1, threads));
+  for (std::size_t i = 1; i < threads; ++i)
+    shared_->threads.emplace_back([s = shared_.get(), i] { s->wait_and_work(i); });
 }
 
 Workers::~Workers() {
@@ -90,12 +110,11 @@ void Workers::run(std::size_t count, std::size_t grain, Call call, void* task) {
     const std::lock_guard lock(s.mutex);
     s.call = call;
     s.task = task;
-    s.count = count;
-    s.next = 0;
+    s.deal(count, useful);
     s.seats = useful - 1;
   }
   s.wake.notify_all();
-  s.work();
+  s.work(0);
   std::unique_lock lock(s.mutex);
   s.seats = 0;  // whoever has not come yet finds nothing left
   const auto finished = [&s] { return s.working == 0; };

@@ -1,6 +1,7 @@
 // Threads that wait for work: for_each(count, task) calls task(0), ..., task(count - 1) on them and returns when all are done.
 //
-// Which thread runs which task is left to chance, so a task writes only to its own place; sums over tasks are taken afterwards, in order.
+// A thread begins with its own share of the tasks, the same each time, and then helps with the others': which thread runs which task is left to
+// chance, so a task writes only to its own place; sums over tasks are taken afterwards, in order.
 // Idle threads look about for some 30 microseconds, then block. The calling thread works too: Workers(1) starts no thread at all.
 #pragma once
 
