@@ -50,7 +50,7 @@ class EqualWells {
   [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
     const Reach<Real> reach = find_reach<D>(x);
     if (reach.some_far) [[unlikely]] {
-      for (std::size_t i = 0; i < size_; ++i) e[i] = far_term<D>(x, i, reach);
+      for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
     } else {
 #pragma GCC unroll 2
       for (std::size_t i = 0; i < size_; ++i) e[i] = exp2_fixed(line<D>(x, i));
@@ -62,16 +62,13 @@ class EqualWells {
     return sum_up<D>(
         x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
   }
-  // Both at once, for those who do not need the terms.
+  // Both at once, for those who have no place for the terms.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x) const {
     const Reach<Real> reach = find_reach<D>(x);
     Real s;
-    if (reach.some_far) [[unlikely]]
-      return sum_up<D>(
-          x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return far_term<D>(x, i, reach); });
     return sum_up<D>(
-        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return exp2_fixed(line<D>(x, i)); });
+        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return term<D>(x, i, reach); });
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -123,12 +120,12 @@ class EqualWells {
     return {far, some_far, top};
   }
   template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real far_term(const Real* x, std::size_t i, const Reach<Real>& reach) const {
+  [[gnu::always_inline]] Real term(const Real* x, std::size_t i, const Reach<Real>& reach) const {
     return exp2_fixed(select(reach.far, max(parabola<D>(x, i) - reach.top, Real(exp2_lowest<Real>)), line<D>(x, i)));
   }
 
   template <std::size_t D, class Real, class Term>
-  [[gnu::always_inline]] Real sum_up(const Real* x, Real* grad_x, Real& s, const Term& term) const {
+  [[gnu::always_inline]] Real sum_up(const Real* x, Real* grad_x, Real& s, const Term& term_of) const {
     const std::size_t d = D ? D : dimension_;
     const auto* slope = slope_.of<Real>();
     const auto* scale = scale_.of<Real>();
@@ -139,7 +136,7 @@ class EqualWells {
       for (std::size_t j = 0; j < d; ++j) pull[j] = Real(0);
 #pragma GCC unroll 2
     for (std::size_t i = 0; i < size_; ++i) {
-      const Real& e = term(i);
+      const Real& e = term_of(i);
       total += e;
       if (grad_x)
         for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
