@@ -3,6 +3,8 @@
 
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/loop/nested.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
 #include "io/expect_error.hpp"
 #include "problems/toy_score.hpp"
 
@@ -190,10 +192,10 @@ struct Linear {
   }
 };
 
-template <class Real>
+template <class Real, Spread form = Spread::cholesky>
 Vector chain_gradient(Dynamics dynamics, std::size_t keep, double beta, Workers* workers = nullptr, std::size_t n = 300,
                       PathBatch<Real>* batch = nullptr) {
-  const MixtureScore<Spread::cholesky> model(3, 2);
+  const MixtureScore<form> model(3, 2);
   const Vector theta = some_theta(model);
   Vector base = theta;
   for (double& t : base) t = .8 * t + .1;
@@ -223,8 +225,78 @@ double distance(const Vector& a, const Vector& b) {
 
 // The same samples in single and in double precision. Paths of single samples drift apart by rounding, hence not 1e-7.
 TEST(Chains, InSinglePrecisionHaveTheGradientOfDoublePrecision) {
-  for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode})
-    EXPECT_LT(distance(chain_gradient<float>(dynamics, 1, .5), chain_gradient<double>(dynamics, 1, .5)), 1e-5);
+  const auto both = []<Spread form>(Dynamics dynamics, Form<form>) {
+    return distance(chain_gradient<float, form>(dynamics, 1, .5), chain_gradient<double, form>(dynamics, 1, .5));
+  };
+  for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode}) {
+    EXPECT_LT(both(dynamics, Form<Spread::isotropic>{}), 1e-5);
+    EXPECT_LT(both(dynamics, Form<Spread::diagonal>{}), 1e-5);
+    EXPECT_LT(both(dynamics, Form<Spread::cholesky>{}), 1e-5);
+  }
+}
+
+// All the way and back, block by block, is sampling and then the adjoint: the same bits, for any number of threads, and no path is left.
+TEST(Chains, AtOnceAreTheirTwoParts) {
+  const MixtureScore<Spread::isotropic> model(3, 2);
+  const Vector theta = some_theta(model);
+  Vector base = theta;
+  for (double& t : base) t = .8 * t + .1;
+  Workers three(3);
+  for (const std::size_t n : {1, 17, 300, 20'000})
+    for (Workers* workers : {static_cast<Workers*>(nullptr), &three})
+      for (const std::size_t last_steps : {5, 1000}) {
+        ReverseChain<float> chain(model, uniform_grid(2, 32),
+                                  {.normals = normals_of<float>(Noise(7)), .workers = workers},
+                                  std::pair{ScoreModel<float>(model), base});
+        PathBatch<float> one, two;
+        one.points = two.points = Population<float>(n, 2);
+        DenoisingStart<float>{Noise(3)}.draw(one, 5);
+        DenoisingStart<float>{Noise(3)}.draw(two, 5);
+        PathGradient<float> gradient(chain, Linear{}, {.lambda = 1, .beta = .5}, last_steps);
+        Vector at_once(model.parameters()), in_two(model.parameters());
+        gradient.sample_and_estimate(one, theta, {}, at_once);
+        DenoisingSampler<float>(chain).advance(two, theta, {});
+        gradient.estimate(two, theta, 0, in_two);
+        EXPECT_EQ(at_once, in_two) << n;
+        EXPECT_EQ(one.points, two.points) << n;
+        EXPECT_EQ(one.penalty, two.penalty) << n;
+        EXPECT_EQ(one.step, two.step);
+        EXPECT_TRUE(one.path.empty());
+      }
+}
+
+TEST(Chains, AtOnceNeedOneSlotAndAFreshBatch) {
+  const MixtureScore<Spread::isotropic> model(3, 2);
+  const Vector theta = some_theta(model);
+  Vector gradient(model.parameters());
+  PathBatch<float> b;
+  b.points = Population<float>(20, 2);
+  DenoisingStart<float>{Noise(3)}.draw(b, 0);
+  ReverseChain<float> two(model, uniform_grid(2, 32), {.slots = 2}), one(model, uniform_grid(2, 32), {});
+  EXPECT_ERROR(PathGradient<float>(two, Linear{}).sample_and_estimate(b, theta, {}, gradient), usage, "slots");
+  DenoisingSampler<float>(one).advance(b, theta, {});
+  EXPECT_ERROR(PathGradient<float>(one, Linear{}).sample_and_estimate(b, theta, {}, gradient), usage, "begun");
+}
+
+// The nested loop takes an engine's way, and theta goes where it goes with sampler and gradient apart.
+TEST(Chains, InANestedLoopAreTheSameAtOnce) {
+  const MixtureScore<Spread::isotropic> model(3, 2);
+  ReverseChain<float> chain(model, uniform_grid(2, 32), {.normals = normals_of<float>(Noise(7))});
+  PathBatch<float> empty;
+  empty.points = Population<float>(100, 2);
+  DenoisingStart<float> start{Noise(3)};
+  const NestedOptions options{.steps = 5, .inner_steps = 1, .warm_start = false};
+  State<PathBatch<float>, GradientDescent> one{0, some_theta(model), empty, {{.1}}}, two = one;
+  DenoisingEngine<float> engine(chain, Linear{});
+  DenoisingSampler<float> sampler(chain);
+  PathGradient<float> gradient(chain, Linear{});
+  EXPECT_EQ(nested_loop(engine, engine, start, one, options).status, Status::completed);
+  EXPECT_EQ(nested_loop(sampler, gradient, start, two, options).status, Status::completed);
+  EXPECT_EQ(one.theta, two.theta);
+  EXPECT_NE(one.theta, some_theta(model));
+  EXPECT_EQ(one.population.points, two.population.points);
+  EXPECT_TRUE(one.population.path.empty());
+  EXPECT_FALSE(two.population.path.empty());
 }
 
 TEST(Chains, DoNotDependOnThreadsOrOnHowThePathIsKept) {

@@ -66,6 +66,12 @@ void start_adjoint(const Reward<Real>& reward, double lambda, const Block<const 
 }
 
 template <class Real>
+void copy_points(const Block<const Real>& from, Real* to) {
+  for (std::size_t j = 0; j < from.dimension; ++j)
+    std::copy_n(from.data + j * from.stride, from.size, to + j * block_size);
+}
+
+template <class Real>
 void require_gradient(const Reward<Real>& reward) {
   if (!reward.has_gradient())
     throw Error(ErrorKind::usage, "reward", "it has no gradient: write it as a template over the number type");
@@ -128,11 +134,46 @@ class PathGradient {
     if (objective_.beta != 0) cost_.frozen_products += chain_.steps() - first;
   }
 
+  // Sampling and gradient of a fresh batch in one go, with the bits of advance() and estimate(): the samples of a block go all the way and back
+  // before those of the next begin, so that their path is in the cache, and nowhere else. For chains with one slot.
+  void sample_and_estimate(PathBatch<Real>& b, std::span<const double> theta, Moment, std::span<double> gradient) {
+    if (chain_.slots() != 1) throw Error(ErrorKind::usage, "slots", "a batch goes all the way at once only with one");
+    if (b.step != 0) throw Error(ErrorKind::usage, "batch", "it has begun");
+    if (b.points.dimension() != chain_.dimension())
+      throw Error(ErrorKind::usage, "batch", "its dimension is not that of the model");
+    chain_.prepare(theta);
+    const std::size_t steps = chain_.steps(), first = last_steps_ < steps ? steps - last_steps_ : 0;
+    if (chain_.frozen() && b.penalty.empty()) b.penalty.assign(b.points.blocks() * block_size, Real(0));
+    detail::mean_over_blocks(chain_.workers(), b.points, gradient, [&](std::size_t block, std::span<double> sums) {
+      const Block<Real> end = b.points.block(block);
+      const std::size_t d = end.dimension;
+      BlockArray<Real> path(steps * d), normals(d), a(d);
+      const auto state = [&](std::size_t n) {
+        return n == steps ? end : Block<Real>{path.data() + n * d * block_size, block_size, end.size, d, end.first};
+      };
+      const auto seen = [&](std::size_t n) {
+        const Block<Real> y = state(n);
+        return Block<const Real>{y.data, y.stride, y.size, y.dimension, y.first};
+      };
+      detail::copy_points(seen(steps), path.data());
+      for (std::size_t n = 0; n < steps; ++n)
+        chain_.forward(chain_.model(), b.birth, n, seen(n), state(n + 1),
+                       chain_.frozen() ? b.penalty.data() + block * block_size : nullptr, normals.data());
+      detail::start_adjoint(reward_, objective_.lambda, seen(steps), a.data());
+      for (std::size_t n = steps; n-- > first;) back(n, seen(n), a.data(), sums);
+    });
+    b.step = steps;
+    cost_.evaluations += steps;
+    if (chain_.frozen()) cost_.frozen_evaluations += steps;
+    cost_.products += steps - first;
+    if (objective_.beta != 0) cost_.frozen_products += steps - first;
+  }
+
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
     return chain_.model().find_inadmissible(theta);
   }
 
-  // So far; evaluations are those of replays.
+  // So far; evaluations are those of replays, and of samples that went all the way at once.
   const DenoisingCost& cost() const { return cost_; }
 
  private:
@@ -215,6 +256,31 @@ class PathGradient {
   DenoisingCost cost_;
 };
 
+// Sampler and gradient of a chain as one, for nested loops with a fresh batch each step: those take sampling and gradient in one go.
+template <class Real>
+class DenoisingEngine {
+ public:
+  // As PathGradient's. The chain must live as long.
+  DenoisingEngine(ReverseChain<Real>& chain, Reward<Real> reward, DenoisingObjective objective = {})
+      : sampler_(chain), gradient_(chain, std::move(reward), objective) {}
+
+  void advance(PathBatch<Real>& b, std::span<const double> theta, Moment at) { sampler_.advance(b, theta, at); }
+  void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t step,
+                std::span<double> gradient) {
+    gradient_.estimate(b, theta, step, gradient);
+  }
+  void sample_and_estimate(PathBatch<Real>& b, std::span<const double> theta, Moment at, std::span<double> gradient) {
+    gradient_.sample_and_estimate(b, theta, at, gradient);
+  }
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return gradient_.find_inadmissible(theta);
+  }
+
+ private:
+  DenoisingSampler<Real> sampler_;
+  PathGradient<Real> gradient_;
+};
+
 namespace detail {
 
 // One step of a chain without noise followed backwards: z_n from z_{n+1} by z = z_{n+1} - h mu(t_n, z), 1 + `refinements` iterations from
@@ -248,12 +314,6 @@ void require_no_noise(const ReverseChain<Real>& chain) {
   for (std::size_t n = 0; n < chain.steps(); ++n)
     if (chain.coefficients(n).noise > 0)
       throw Error(ErrorKind::usage, "dynamics", "a chain with noise cannot be followed backwards without it");
-}
-
-template <class Real>
-void copy_points(const Block<const Real>& from, Real* to) {
-  for (std::size_t j = 0; j < from.dimension; ++j)
-    std::copy_n(from.data + j * from.stride, from.size, to + j * block_size);
 }
 
 }  // namespace detail

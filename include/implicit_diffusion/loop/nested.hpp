@@ -5,7 +5,9 @@
 //     theta_{k+1} = theta_k - eta Gamma(p, theta_k)
 //
 // With a warm start and T = 1 this is the single loop in the authors' order, bit for bit. A cold start samples pi*(theta) only after T
-// steps have mixed: too few, and theta converges to the wrong place.
+// steps have mixed: too few, and theta converges to the wrong place. With a sampler whose one step is a whole chain (denoising/sampler.hpp,
+// M = 1), T = 1 and a cold start it is the nested loop of finite horizons; an engine that is sampler and estimator in one may then do both lines
+// in one go.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"
@@ -21,11 +23,34 @@ struct NestedOptions {
   bool warm_start = true;
 };
 
+namespace detail {
+
+// Whether one object is both and takes sampling and gradient of a fresh population in one go.
+template <class Population, class Sigma, class Gamma>
+constexpr bool offers_both = std::same_as<Sigma, Gamma>&& requires(Sigma& sigma, Population& p,
+                                                                   std::span<const double> theta,
+                                                                   std::span<double> gradient) {
+  sigma.sample_and_estimate(p, theta, Moment{}, gradient);
+};
+template <class Population, class Sigma, class Gamma>
+bool takes_both([[maybe_unused]] const Sigma& sigma, [[maybe_unused]] const Gamma& gamma) {
+  if constexpr (offers_both<Population, Sigma, Gamma>) return &sigma == &gamma;
+  return false;
+}
+template <class Sigma, class Gamma, class Population>
+void sample_and_estimate(Sigma& sigma, Gamma&, Population& p, std::span<const double> theta, std::int64_t step,
+                         std::span<double> gradient) {
+  if constexpr (offers_both<Population, Sigma, Gamma>) sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
+}
+
+}  // namespace detail
+
 template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
           StartOf<Population> Start, class Observer = const decltype(ignore)&>
 Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt>& s, const NestedOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
   std::vector<double> gradient(s.theta.size()), next;
+  const bool at_once = !options.warm_start && options.inner_steps == 1 && detail::takes_both<Population>(sigma, gamma);
   Population before = s.population;
   observe(std::as_const(s));
   while (s.step < options.steps) {
@@ -39,11 +64,12 @@ Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, 
         s.population = std::move(before);
         return {Status::interrupted};
       }
-      sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
+      if (!at_once) sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
     }
+    if (at_once) detail::sample_and_estimate(sigma, gamma, s.population, s.theta, s.step, gradient);
 
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
-    gamma.estimate(s.population, s.theta, s.step, gradient);
+    if (!at_once) gamma.estimate(s.population, s.theta, s.step, gradient);
     if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
       return {Status::diverged, d};
     ++s.step;
