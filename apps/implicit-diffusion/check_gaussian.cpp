@@ -38,7 +38,7 @@ std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfigurat
                              compare("recursion of means, known numbers", known_recursion, recursion(.5), 1e-11),
                              must_be_off(compare("  with half of eta", known_recursion, recursion(.25), 1e-11)),
                              compare_means("theta(2T), queue of samples", expected, got, error)};
-  const std::string wrong = "  without the factor 2 of the reward";
+  const std::string wrong = "  without the reward's factor 2";
   rows.push_back(seen > 2 * largest_z ? must_be_off(compare_means(wrong, halved, got, error))
                                       : left_out(wrong, "too few samples to see it"));
   return rows;

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include <cmath>
 
 namespace program {
@@ -186,8 +188,8 @@ DenoisingExperiment read_denoising(const Document& d) {
   Section own = top.section("comparison");
   const std::vector<std::string> settings = own.texts("settings", {});
   own.finish({&own});
-  if (settings.empty()) own.fail("settings", "empty: one at least is needed");
   e.resolved += own.lines();
+  std::map<std::string, std::size_t> named;  // how many settings name a key
   for (const std::string& text : settings) {
     Document one = shared;
     for (std::size_t at = 0; at < text.size();) {
@@ -195,6 +197,7 @@ DenoisingExperiment read_denoising(const Document& d) {
       if (end > at) {
         if (equals == std::string::npos || equals >= end || equals == at)
           own.fail("settings", fmt::format("{} is not of the form key=value ...", io::excerpt(text)));
+        ++named[text.substr(at, equals - at)];
         change(one, {text.substr(at, equals - at), text.substr(equals + 1, end - equals - 1),
                      fmt::format("{}: comparison.settings: {}", d.where, text)});
       }
@@ -215,6 +218,13 @@ DenoisingExperiment read_denoising(const Document& d) {
         }
     e.settings.push_back({folder, std::move(c)});
   }
+  for (const auto& [key, option] : d.from_command_line)
+    if (named.contains(key) && named[key] == settings.size())
+      throw Error(
+          ErrorKind::usage, option,
+          fmt::format("every run of comparison.settings has a {} of its own, so this would have no effect; with --set "
+                      "comparison.settings=[] there is one run",
+                      key));
   return e;
 }
 

@@ -501,7 +501,7 @@ std::string denoising_gaussian_report(const DenoisingGaussianConfiguration& c, c
                               status == "diverged" ? "ended by a loop that diverged" : status, r.rows.size(), all);
   for (const double eta : c.etas)
     page.facts.push_back({shown_eta(eta), rounded(fitted_rate(c, eta)),
-                          fmt::format("rate, fitted; theory: {}", rounded(decay_rate(eta)))});
+                          fmt::format("rate fitted to the closed form; theory: {}", rounded(decay_rate(eta)))});
   const double rest = c.target / euler_chain(c.horizons.back(), c.slots(c.horizons.back())).gain;
   report::Section gaps{
       .heading = "How far θ is from the target after 2T",

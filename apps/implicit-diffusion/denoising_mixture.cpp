@@ -426,13 +426,13 @@ Json tilted_json(const DenoisingConfiguration& c) {
 
 std::string table_line(const DenoisingRow& r, const GaussianMixture& tilted) {
   const Distance d = distance(r.law, tilted);
-  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>12.4f}{:>12.4f}{:>9.2f}{:>10.1f}\n", r.loop,
-                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, d.weights, d.means, r.seconds,
-                     static_cast<double>(r.memory_bytes) / 1e6);
+  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n", r.loop,
+                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, shown(r.exact_kl, 4), d.weights,
+                     d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
 }
 const std::string table_head =
-    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>12}{:>12}{:>9}{:>10}\n", "loop", "", "slots", "T", "reward",
-                "path KL", "weights off", "means off", "seconds", "MB");
+    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9}{:>8}\n", "loop", "", "slots", "T", "reward",
+                "path KL", "KL", "weights off", "means off", "seconds", "MB");
 
 // Calls of the model and of the frozen one, for a batch each.
 std::string cost_line(const DenoisingRow& r) {
@@ -465,6 +465,14 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   if (e.settings.empty()) {
     rows[0] = Run(e.single, folder.path, threads).go(o.resume, o.quiet, interrupt.token());
   } else {
+    if (o.resume && !o.quiet) {
+      const auto begun = std::count_if(e.settings.begin(), e.settings.end(), [&](const auto& s) {
+        std::error_code none;
+        return fs::exists(folder.path / "settings" / s.folder / "checkpoints", none);
+      });
+      print_error(fmt::format("{}: {} of {} runs have a checkpoint and go on from it\n", e.experiment, begun,
+                              e.settings.size()));
+    }
     // Settings are independent: they are spread over the threads, the longest first.
     std::vector<std::size_t> order(e.settings.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -532,6 +540,8 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   s.more = more.dump();
   io::write_file(folder.path / "summary.json", to_json(s));
 
+  const auto failed =
+      std::find_if(rows.begin(), rows.end(), [](const auto& r) { return r && r->status == "diverged"; });
   int code = 0;
   if (status == "interrupted") code = 128 + interrupt.signal();
   if (status == "diverged") code = exit_diverged;
@@ -543,10 +553,12 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
          cost_head + costs;
   close_run(folder.path, text, o, code, [&] { return denoising_report(e, folder.path); });
   if (code == exit_diverged)
-    complain(
-        fmt::format("{}: a run diverged: a sample, the gradient or theta was no longer finite; a learning_rate "
-                    "smaller than {} may help",
-                    e.experiment, e.single.learning_rate));
+    complain(fmt::format(
+        "{}: a run diverged after {} steps: a sample, the gradient or theta was no longer finite; a "
+        "learning_rate smaller than {} may help",
+        e.experiment, (*failed)->steps,
+        e.settings.empty() ? e.single.learning_rate
+                           : e.settings[static_cast<std::size_t>(failed - rows.begin())].configuration.learning_rate));
   return code;
 }
 

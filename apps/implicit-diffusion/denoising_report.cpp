@@ -56,11 +56,34 @@ const std::vector<double>& column(const Files& f, std::string_view name) {
   return f.metrics.columns[static_cast<std::size_t>(at)];
 }
 
-std::string label_of(const DenoisingConfiguration& c) {
+std::string label_of(const DenoisingConfiguration& c, const DenoisingConfiguration& usual) {
   std::string label = c.loop == LoopKind::queue ? "" : std::string(to_string(c.loop)) + " ";
   label += c.dynamics == Dynamics::euler_ode ? "ODE" : "SDE";
   label += fmt::format(" M={}", c.slots);
+  if (c.steps_per_sample != usual.steps_per_sample) label += fmt::format(" T={}", c.steps_per_sample);
   return label;
+}
+std::string folder_of(const DenoisingExperiment& e, const DenoisingConfiguration& c) {
+  for (const auto& s : e.settings)
+    if (&s.configuration == &c) return s.folder;
+  return "";
+}
+
+// How the runs ended, where that is not at their end.
+std::string notice_of(const Json& summary, const std::vector<Files>& runs, std::size_t wanted) {
+  std::string text;
+  const auto add = [&](const std::string& sentence) { text += (text.empty() ? "" : " ") + sentence; };
+  if (runs.size() < wanted) add(fmt::format("Interrupted: {} of {} runs are here.", runs.size(), wanted));
+  if (!summary.is_object() || !summary.contains("results") || !summary["results"].is_array()) return text;
+  for (std::size_t k = 0; k < runs.size() && k < summary["results"].size(); ++k) {
+    const Json& r = summary["results"][k];
+    const std::string status = r.is_object() ? r.value("status", "") : "";
+    if (status == "diverged" || status == "interrupted")
+      add(fmt::format("{} {} after {} of {} steps.", runs[k].label,
+                      status == "diverged" ? "diverged" : "was interrupted", r.value("steps", std::int64_t{0}),
+                      runs[k].configuration->steps));
+  }
+  return text;
 }
 
 GaussianMixture law_of(const Files& f) { return f.configuration->model().law(f.theta); }
@@ -117,13 +140,26 @@ report::Figure paths(const DenoisingConfiguration& c, const std::vector<double>&
   return {report::to_svg(chart), "From noise to data."};
 }
 
+// Runs of different lengths are shown over their share of the steps.
 void add_chart(report::Section& section, const std::vector<Files>& runs, const char* name, const std::string& title,
-               const std::string& y_label, bool log_y, const std::string& caption) {
-  report::LineChart chart{.title = title, .x_label = "step", .y_label = y_label, .series = {}, .log_y = log_y};
+               const std::string& y_label, bool log_y, const std::string& caption,
+               const std::vector<report::Level>& levels = {}) {
+  const bool alike = std::all_of(runs.begin(), runs.end(), [&](const Files& f) {
+    return f.configuration->steps == runs.front().configuration->steps;
+  });
+  report::LineChart chart{.title = title,
+                          .x_label = alike ? "step" : "share of the run’s steps",
+                          .y_label = y_label,
+                          .series = {},
+                          .levels = levels,
+                          .log_y = log_y};
   for (const Files& f : runs) {
     const std::vector<double>& y = column(f, name);
     if (std::none_of(y.begin(), y.end(), [](double v) { return std::isfinite(v); })) continue;
-    chart.series.push_back({runs.size() > 1 ? f.label : "", column(f, "step"), y});
+    std::vector<double> x = column(f, "step");
+    if (!alike)
+      for (double& step : x) step /= static_cast<double>(f.configuration->steps);
+    chart.series.push_back({runs.size() > 1 ? f.label : "", std::move(x), y});
   }
   if (!chart.series.empty()) section.figures.push_back({report::to_svg(chart), caption});
 }
@@ -159,65 +195,80 @@ Json json_of(const DenoisingRow& r) {
 std::string denoising_report(const DenoisingExperiment& e, const fs::path& folder) {
   std::vector<Files> runs;
   if (e.settings.empty()) {
-    runs.push_back(read_files(e.single, folder, label_of(e.single)));
+    runs.push_back(read_files(e.single, folder, label_of(e.single, e.single)));
   } else {
     std::error_code none;
     for (const auto& s : e.settings)
       if (fs::exists(folder / "settings" / s.folder / "metrics.csv", none))
-        runs.push_back(read_files(s.configuration, folder / "settings" / s.folder, label_of(s.configuration)));
+        runs.push_back(
+            read_files(s.configuration, folder / "settings" / s.folder, label_of(s.configuration, e.single)));
+    for (Files& f : runs)  // settings that differ in something else go by their folder
+      if (std::count_if(runs.begin(), runs.end(), [&](const Files& g) { return g.label == f.label; }) > 1)
+        f.label = folder_of(e, *f.configuration);
   }
   if (runs.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no run to report");
   const std::size_t wanted = std::max<std::size_t>(1, e.settings.size());
   const GaussianMixture tilted = e.single.tilted();
   const Files& first = runs.front();
   const DenoisingConfiguration& c = *first.configuration;
+  double best = 0;  // E R of the tilted law
+  for (std::size_t i = 0; i < tilted.weights.size(); ++i)
+    for (std::size_t k = 0; k < c.direction.size(); ++k)
+      best += tilted.weights[i] * c.direction[k] * tilted.components[i].mean[k];
 
+  const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
   report::Page page{
       .title = e.title,
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
-      .notice = runs.size() < wanted ? fmt::format("Only {} of {} runs are there.", runs.size(), wanted) : "",
+      .notice = notice_of(j, runs, wanted),
       .facts = {},
       .sections = {},
       .footer = footer};
   page.facts = {
+      {"KL", shown(column(first, "exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
       {"Weights", fmt::format("{:.4f}", column(first, "weight_error").back()), "largest distance from the tilted law"},
       {"Means", fmt::format("{:.4f}", column(first, "mean_error").back()), "the same, of a coordinate"},
       {"Reward", minus(shown(column(first, "reward").back(), 4)), "mean over the samples"},
       {"Path KL", shown(column(first, "path_kl").back(), 4), "nats, to the base"}};
 
-  if (c.base.dimension() >= 2) {
-    report::Section laws{.heading = "The law and its samples",
-                         .text =
-                             "The diffusion is finetuned so that −λ E[R] + β KL is least, with KL that of its paths to "
-                             "those of the base. The law that does it is known: the base times exp(λR/β), which for a "
-                             "linear reward is a mixture with the same covariances, shifted means and other weights. "
-                             "Contours are of that law; samples that follow it fill them."};
-    laws.three_in_a_row = true;
+  report::Section laws{
+      .heading = "The law and its samples",
+      .text =
+          "The diffusion is finetuned so that −λ E[R] + β KL is least, with KL that of its paths to those of the "
+          "base. The law that does it is known: the base times exp(λR/β), which for a linear reward is a mixture "
+          "with the same covariances, shifted means and other weights. " +
+          minus(fmt::format("Its mean reward is {:.4f}. ", best)) +
+          "A chain of finite horizon comes near it: it begins at N(0, I), not at the noisy law of the data. The "
+          "ODE keeps that difference to its end, so its parameters make up for it; the SDE forgets most of it."};
+  laws.three_in_a_row = true;
+  if (c.base.dimension() == 2) {
+    laws.text += " Contours are of the tilted law; samples that follow it fill them.";
     Window w;
     w.include(c.base);
     w.include(tilted);
-    if (c.base.dimension() == 2) {
+    {
       Population<float> before(static_cast<std::size_t>(c.batch), 2);
       MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
       laws.figures.push_back(
           picture("The base", "Samples of the base over the contours of the tilted law.", tilted, &before, w));
-      constexpr std::size_t most = 5;
+      constexpr std::size_t most = 11;
       for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
         if (runs[k].samples.size() > 0)
           laws.figures.push_back(picture(runs[k].label, "Samples at the end over the contours of the tilted law.",
                                          tilted, &runs[k].samples, w));
-      page.sections.push_back(std::move(laws));
     }
   }
+  page.sections.push_back(std::move(laws));
 
   report::Section curves{.heading = "Curves"};
-  add_chart(curves, runs, "reward", "Reward", "mean of R over a finished batch", false,
-            "More is better, at its price.");
-  add_chart(curves, runs, "path_kl", "Path KL to the base", "nats", false, "The price.");
+  add_chart(curves, runs, "reward", "Reward", "mean of R over a finished batch", false, "More is better, at its price.",
+            {{best, "tilted law"}});
+  add_chart(curves, runs, "path_kl", "Path KL to the base", "nats", false,
+            "The price. For the ODE, which has no noise, it is the same penalty along its paths.");
   add_chart(curves, runs, "exact_kl", "Distance from the tilted law", "KL(tilted ‖ model), nats", true,
             "Of the law that the parameters describe, by quadrature. Less is better.");
   add_chart(curves, runs, "mean_error", "Largest error of a mean", "distance of a coordinate", true,
-            "Euler’s steps leave a bias of about (λ/β)|∇R| horizon/T.");
+            "Euler’s steps leave a bias of some (λ/β)|∇R| horizon/T; a component with a small weight is learnt last.");
   add_chart(curves, runs, "weight_error", "Largest error of a weight", "distance", true, "");
   page.sections.push_back(std::move(curves));
 
@@ -251,40 +302,42 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   report::Section costs{
       .heading = "What it cost",
       .text =
-          "Calls of the models, each for a whole batch, as they were made. An evaluation is a score: T of them "
-          "make a sample, states that were not kept are made again, and paths that were not kept at all are "
-          "followed back. A product is one of the adjoint with the score’s derivatives, T of them a gradient. The "
-          "frozen model is the base, evaluated at every point for the path KL."};
-  report::Table table{{"run", "T", "weights off", "means off", "reward", "path KL", "seconds", "MB"}, {}};
-  report::Table cost_table{{"run", "evaluations, last step", "products", "of the frozen model", "products",
-                            "evaluations, all", "products", "of the frozen model", "products"},
-                           {}};
-  const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
+          "Calls of the models, each for a whole batch, as they were made. An evaluation is a score: a sample takes "
+          "T of them, and those of states that were not kept are made again for the gradient. A product is a step of "
+          "the adjoint, the score’s derivatives times a vector: a gradient takes T of them. The frozen model is the "
+          "base, which the path KL asks for at every point."};
+  report::Table table{{"run", "T", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"}, {}};
+  const auto cost_head = [](const char* of) {
+    return report::Table{{of, "evaluations", "products", "evaluations, frozen", "products, frozen"}, {}};
+  };
+  report::Table step_table = cost_head("the last step"), cost_table = cost_head("all steps");
   if (j.is_object() && j.contains("results") && j["results"].is_array())
     for (std::size_t k = 0; k < runs.size() && k < j["results"].size(); ++k) {
       const Json& r = j["results"][k];
       const auto value = [&](const char* key) {
         return r.is_object() && r.contains(key) && r[key].is_number() ? r[key].get<double>() : Figures::none;
       };
-      table.rows.push_back({runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
-                            fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
-                            fmt::format("{:.4f}", column(runs[k], "mean_error").back()),
-                            minus(shown(value("reward"), 4)), shown(value("path_kl"), 4), shown(value("seconds"), 2),
-                            fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
-      std::vector<std::string> cells{runs[k].label};
+      table.rows.push_back(
+          {runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
+           shown(column(runs[k], "exact_kl").back(), 4), fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
+           fmt::format("{:.4f}", column(runs[k], "mean_error").back()), minus(shown(value("reward"), 4)),
+           shown(value("path_kl"), 4), shown(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
       const Json none = Json::object(), &step = r.is_object() && r.contains("last_step") ? r["last_step"] : none;
-      for (const Json* from : {&step, &r})
+      for (const auto& [from, to] : {std::pair{&step, &step_table}, std::pair{&r, &cost_table}}) {
+        std::vector<std::string> cells{runs[k].label};
         for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"})
           cells.push_back(from->is_object() && from->contains(key) && (*from)[key].is_number()
                               ? fmt::format("{:.0f}", (*from)[key].get<double>())
                               : "");
-      cost_table.rows.push_back(std::move(cells));
+        to->rows.push_back(std::move(cells));
+      }
     }
   if (j.is_object() && j.contains("peak_memory_bytes") && j["peak_memory_bytes"].is_number())
     costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.",
                               j["peak_memory_bytes"].get<double>() / 1e6);
   all.tables.push_back(std::move(table));
   page.sections.push_back(std::move(all));
+  costs.tables.push_back(std::move(step_table));
   costs.tables.push_back(std::move(cost_table));
   page.sections.push_back(std::move(costs));
   page.sections.push_back(repeat_section(e.resolved, folder, ""));

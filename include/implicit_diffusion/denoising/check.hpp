@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -25,6 +26,11 @@ ScoreCheck check_score_model(M model, std::span<const double> theta, double tau,
   const std::size_t d = model.dimension(), p = model.parameters();
   constexpr double h = 1e-5;
   ScoreCheck worst;
+  if (d == 0 || d > largest_denoising_dimension)
+    throw Error(ErrorKind::usage, "dimension", "it must lie between 1 and 64, not at " + std::to_string(d));
+  if (theta.size() != p)
+    throw Error(ErrorKind::usage, "theta",
+                std::to_string(theta.size()) + " numbers for a model of " + std::to_string(p) + " parameters");
   const auto score_at = [&](const std::vector<double>& at, std::vector<double> y) {
     model.prepare(at);
     const auto level = model.level(tau);

@@ -74,12 +74,18 @@ void copy_points(const Block<const Real>& from, Real* to) {
 template <class Real>
 void require_gradient(const Reward<Real>& reward) {
   if (!reward.has_gradient())
-    throw Error(ErrorKind::usage, "reward", "it has no gradient: write it as a template over the number type");
+    throw Error(ErrorKind::usage, "reward",
+                "it has no gradient: write it as a template over the number type that says any_number = true");
 }
 template <class Real>
 void require_frozen(const ReverseChain<Real>& chain, const DenoisingObjective& o) {
   if (o.beta != 0 && !chain.frozen())
     throw Error(ErrorKind::usage, "beta", "a path KL needs a frozen model, which the chain does not have");
+}
+template <class Real>
+void require_room(const ReverseChain<Real>& chain, std::span<double> gradient) {
+  if (gradient.size() != chain.parameters())
+    throw Error(ErrorKind::usage, "gradient", "it is not of the size of the model's parameters");
 }
 template <class Real>
 void require_finished(const ReverseChain<Real>& chain, const PathBatch<Real>& b) {
@@ -116,6 +122,7 @@ class PathGradient {
 
   void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     detail::require_finished(chain_, b);
+    detail::require_room(chain_, gradient);
     const std::size_t kept = (chain_.steps() + chain_.keep_every() - 1) / chain_.keep_every();
     if (b.path.size() < kept || (!chain_.keeps_all() && (b.thetas.empty() || b.thetas.back().until != b.step)))
       throw Error(ErrorKind::usage, "batch", "its path was kept by a chain with another keep_every");
@@ -139,6 +146,7 @@ class PathGradient {
   void sample_and_estimate(PathBatch<Real>& b, std::span<const double> theta, Moment, std::span<double> gradient) {
     if (chain_.slots() != 1) throw Error(ErrorKind::usage, "slots", "a batch goes all the way at once only with one");
     if (b.step != 0) throw Error(ErrorKind::usage, "batch", "it has begun");
+    detail::require_room(chain_, gradient);
     if (b.points.dimension() != chain_.dimension())
       throw Error(ErrorKind::usage, "batch", "its dimension is not that of the model");
     chain_.prepare(theta);
@@ -333,6 +341,7 @@ class ReconstructedGradient {
 
   void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     detail::require_finished(chain_, b);
+    detail::require_room(chain_, gradient);
     chain_.prepare(theta);
     std::vector<double> errors(b.points.blocks(), 0.0);
     detail::mean_over_blocks(chain_.workers(), b.points, gradient, [&](std::size_t block, std::span<double> sums) {
