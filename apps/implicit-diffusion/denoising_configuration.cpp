@@ -93,6 +93,7 @@ DenoisingConfiguration read_single(const Document& d) {
   double sum = 0;
   for (const double w : weights) {
     if (!(w > 0)) base.fail("weights", fmt::format("{} must be positive", w));
+    if (!(w >= 1e-12 && w <= 1e12)) base.fail("weights", fmt::format("{} must be between 1e-12 and 1e12", w));
     sum += w;
   }
   for (std::size_t i = 0; i < n; ++i) {
@@ -108,6 +109,10 @@ DenoisingConfiguration read_single(const Document& d) {
       g.covariance.insert(g.covariance.end(), row.begin(), row.end());
     }
     if (!square) base.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, dimension, dimension));
+    for (std::size_t a = 0; a < dimension; ++a)
+      if (const double v = g.covariance[a * dimension + a]; !(v <= 1e6 && (v <= 0 || v >= 1e-6)))
+        base.fail(base.contains("covariances") ? "covariances" : "deviations",
+                  fmt::format("matrix {} has a variance of {}, it must be between 1e-6 and 1e6", i + 1, v));
     for (std::size_t a = 0; a < dimension; ++a)
       for (std::size_t b = 0; b < a; ++b)
         if (std::abs(g.covariance[a * dimension + b] - g.covariance[b * dimension + a]) >
@@ -126,12 +131,15 @@ DenoisingConfiguration read_single(const Document& d) {
   c.direction = reward.numbers("direction", {});
   if (c.direction.size() != dimension)
     reward.fail("direction", fmt::format("{} numbers, the means have {} coordinates", c.direction.size(), dimension));
+  for (const double v : c.direction)
+    if (!(std::abs(v) <= 1e30)) reward.fail("direction", fmt::format("{} is beyond 1e30", v));
 
-  constexpr double most_bytes = 8e9;
-  const double states = static_cast<double>(c.slots + 1) / 2 *
-                            std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)) +
-                        static_cast<double>(c.slots);
-  if (const double bytes = states * static_cast<double>(c.batch) * static_cast<double>(dimension) * sizeof(float);
+  // Every slot comes to have the memory of a whole path. With a checkpoint of them, made in memory, that was 5.1 times half of it at most.
+  constexpr double most_bytes = 8e9, copies = 2.6;
+  const double states = static_cast<double>(c.slots + 1) *
+                        (1 + std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)));
+  if (const double bytes =
+          copies * states * static_cast<double>(c.batch) * static_cast<double>(dimension) * sizeof(float);
       bytes > most_bytes)
     top.fail("batch", fmt::format("{} samples on {} slots need {:.3g} GB; a larger keep_every stores fewer states",
                                   c.batch, c.slots, bytes / 1e9));

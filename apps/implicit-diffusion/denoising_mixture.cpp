@@ -424,8 +424,9 @@ Json tilted_json(const DenoisingConfiguration& c) {
   return {{"steps_per_sample", c.steps_per_sample}, {"tilted_weights", tilted.weights}, {"tilted_means", means}};
 }
 
-std::string table_line(const DenoisingRow& r, const GaussianMixture& tilted) {
-  const Distance d = distance(r.law, tilted);
+// Distances are from the tilted law of the run's own setting.
+std::string table_line(const DenoisingRow& r, const DenoisingConfiguration& c) {
+  const Distance d = distance(r.law, c.tilted());
   return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n", r.loop,
                      r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, shown(r.exact_kl, 4), d.weights,
                      d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
@@ -453,6 +454,14 @@ std::uint64_t peak_memory() {
   return 0;
 }
 
+// Of a comparison that was interrupted: its wall time so far, 0 where there is no telling.
+double seconds_so_far(const fs::path& file) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return 0;
+  const Json j = Json::parse(io::read_file(file), nullptr, false);
+  return j.is_object() && j.contains("seconds") && j["seconds"].is_number() ? j["seconds"].get<double>() : 0;
+}
+
 }  // namespace
 
 int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
@@ -460,7 +469,7 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, e);
   const auto begin = Clock::now();
-  const GaussianMixture tilted = e.single.tilted();
+  const double before = o.resume ? seconds_so_far(folder.path / "summary.json") : 0;
   std::vector<std::optional<DenoisingRow>> rows(std::max<std::size_t>(1, e.settings.size()));
   if (e.settings.empty()) {
     rows[0] = Run(e.single, folder.path, threads).go(o.resume, o.quiet, interrupt.token());
@@ -521,11 +530,15 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   std::string status = "completed";
   Json results = Json::array();
   std::string text, costs;
-  for (const auto& r : rows) {
+  const auto setting_of = [&](std::size_t k) -> const DenoisingConfiguration& {
+    return e.settings.empty() ? e.single : e.settings[k].configuration;
+  };
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const auto& r = rows[k];
     if (!r || (r->status != "completed" && status != "diverged")) status = r ? r->status : "interrupted";
     if (!r) continue;
     results.push_back(json_of(*r));
-    text += table_line(*r, tilted);
+    text += table_line(*r, setting_of(k));
     costs += cost_line(*r);
   }
   const DenoisingRow* first = rows.front() ? &*rows.front() : nullptr;
@@ -533,7 +546,7 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   s.status = status;
   s.threads = threads;
   s.isa = to_string(active_level());
-  if (!e.settings.empty()) s.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!e.settings.empty()) s.seconds = before + std::chrono::duration<double>(Clock::now() - begin).count();
   Json more = tilted_json(e.single);
   more["results"] = std::move(results);
   if (const std::uint64_t bytes = peak_memory()) more["peak_memory_bytes"] = bytes;
@@ -556,9 +569,7 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
     complain(fmt::format(
         "{}: a run diverged after {} steps: a sample, the gradient or theta was no longer finite; a "
         "learning_rate smaller than {} may help",
-        e.experiment, (*failed)->steps,
-        e.settings.empty() ? e.single.learning_rate
-                           : e.settings[static_cast<std::size_t>(failed - rows.begin())].configuration.learning_rate));
+        e.experiment, (*failed)->steps, setting_of(static_cast<std::size_t>(failed - rows.begin())).learning_rate));
   return code;
 }
 

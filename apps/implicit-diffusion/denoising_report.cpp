@@ -255,7 +255,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
       for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
         if (runs[k].samples.size() > 0)
           laws.figures.push_back(picture(runs[k].label, "Samples at the end over the contours of the tilted law.",
-                                         tilted, &runs[k].samples, w));
+                                         runs[k].configuration->tilted(), &runs[k].samples, w));
     }
   }
   page.sections.push_back(std::move(laws));

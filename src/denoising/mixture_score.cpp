@@ -145,7 +145,6 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
   if constexpr (form == Spread::isotropic) {
     const std::vector<double>& p = level.precision_.exact();
     level.steepness_.fill(n_, [&](std::size_t i) { return -Level::half_unit * p[i]; });
-    level.precision_mean_.fill(n_ * d_, [&](std::size_t k) { return p[k / d_] * level.mean_.exact()[k]; });
   }
   return level;
 }

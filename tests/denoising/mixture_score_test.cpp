@@ -108,8 +108,23 @@ TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {
   lanes_at(true, [&](std::size_t lane, float x0, float x1, float s0, float s1) {
     const double y[2] = {static_cast<double>(x0), static_cast<double>(x1)};
     double exact[2];
-    kernel::point_of<double, 2>(level, y).score(exact);
+    const auto point = kernel::point_of<double, 2>(level, y);
+    point.score(exact);
     const double size = std::hypot(exact[0], exact[1]) + 1;
+    // The product with the state is the precision there, not a difference of large numbers.
+    const double c[2] = {1, -.5};
+    double back[2];
+    point.pull_back(exact, c, back, static_cast<double*>(nullptr));
+    const Lanes at[2] = {Lanes(x0), Lanes(x1)}, lane_c[2] = {Lanes(1), Lanes(-.5)};
+    Lanes lane_score[2], lane_back[2];
+    const auto lane_point = kernel::point_of<Lanes, 2>(level, at);
+    lane_point.score(lane_score);
+    lane_point.pull_back(lane_score, lane_c, lane_back, static_cast<Lanes*>(nullptr));
+    for (std::size_t j = 0; j < 2; ++j) {
+      alignas(64) float found[16];
+      store(lane_back[j], found);
+      EXPECT_NEAR(static_cast<double>(found[0]), back[j], 1e-4 * std::hypot(back[0], back[1])) << lane;
+    }
     EXPECT_NEAR(static_cast<double>(s0), exact[0], 1e-4 * size) << lane;
     EXPECT_NEAR(static_cast<double>(s1), exact[1], 1e-4 * size) << lane;
     if (lane % 3 == 0) {
@@ -119,6 +134,18 @@ TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {
       EXPECT_EQ(s1, alone[2 * lane + 1]) << lane;
     }
   });
+}
+
+// In one dimension: weights w_i exp(t m_i + t^2 v_i / 2), means m_i + v_i t, the same variances.
+TEST(TiltedLaw, OfAMixtureIsAMixture) {
+  const GaussianMixture p{{.3, .7}, {{{-1}, {.5}}, {{2}, {4}}}};
+  const double t = .8, a = .3 * std::exp(t * -1 + t * t * .5 / 2), b = .7 * std::exp(t * 2 + t * t * 4 / 2);
+  const GaussianMixture law = tilted_law(p, std::vector{t});
+  EXPECT_NEAR(law.weights[0], a / (a + b), 1e-14);
+  EXPECT_NEAR(law.weights[1], b / (a + b), 1e-14);
+  EXPECT_NEAR(law.components[0].mean[0], -1 + .5 * t, 1e-14);
+  EXPECT_NEAR(law.components[1].mean[0], 2 + 4 * t, 1e-14);
+  EXPECT_EQ(law.components[1].covariance, p.components[1].covariance);
 }
 
 TYPED_TEST(MixtureScoreForms, KnowsItsLaw) {
@@ -233,6 +260,46 @@ TEST(Chains, InSinglePrecisionHaveTheGradientOfDoublePrecision) {
     EXPECT_LT(both(dynamics, Form<Spread::diagonal>{}), 1e-5);
     EXPECT_LT(both(dynamics, Form<Spread::cholesky>{}), 1e-5);
   }
+}
+
+// What a batch of several blocks carries: its memory, its path KL, and nothing of the batch before.
+TEST(Chains, OfSeveralBlocksAddUp) {
+  PathBatch<float> b;
+  chain_gradient<float>(Dynamics::euler_sde, 1, .5, nullptr, 600, &b);
+  ASSERT_EQ(b.points.blocks(), 3u);
+  EXPECT_EQ(b.bytes(), (600 * 2 * (1 + 32) + b.penalty.size()) * sizeof(float));
+  double sum = 0;
+  for (std::size_t i = 0; i < 600; ++i) sum += static_cast<double>(b.penalty[i]);
+  const Reward<float> reward = Linear{};
+  EXPECT_NEAR(objective_of(b, reward, {.lambda = 1, .beta = .5}).path_kl, sum / 600, 1e-9);
+  EXPECT_NE(b.penalty[0], b.penalty[256]);
+  DenoisingStart<float>{Noise(3)}.draw(b, 6);
+  EXPECT_TRUE(std::all_of(b.penalty.begin(), b.penalty.end(), [](float u) { return u == 0; }));
+}
+
+struct Curved {
+  static constexpr bool any_number = true;
+  template <class N>
+  N operator()(const N* y) const {
+    return y[0] * y[0] + y[1];
+  }
+};
+// Back through a double queue at one theta is the reconstructed gradient, for every block.
+TEST(Chains, OfSeveralBlocksGoBackThroughADoubleQueue) {
+  const MixtureScore<Spread::isotropic> model(3, 2);
+  const Vector theta = some_theta(model);
+  ReverseChain<double> chain(model, uniform_grid(2, 32), {.dynamics = Dynamics::euler_ode});
+  PathBatch<double> b;
+  b.points = Population<double>(600, 2);
+  DenoisingStart<double>{Noise(3)}.draw(b, 5);
+  DenoisingSampler<double>(chain).advance(b, theta, {});
+  Vector reconstructed(model.parameters());
+  ReconstructedGradient<double>(chain, Curved{}).estimate(b, theta, 0, reconstructed);
+  DenoisingBackward<double> backward(chain, Curved{});
+  BackwardBatch<double> back = backward.begin(b);
+  for (std::size_t s = 0; s < 32; ++s) backward.step(back, s, theta);
+  const auto gradient = backward.gradient(back);
+  EXPECT_LT(distance(Vector(gradient.begin(), gradient.end()), reconstructed), 1e-13);
 }
 
 // All the way and back, block by block, is sampling and then the adjoint: the same bits, for any number of threads, and no path is left.

@@ -54,6 +54,10 @@ TEST(Steps, HaveTheKnownMeansAndDeviations) {
   // The KL of two Gaussian steps: |difference of the means|^2 / (2 variance).
   EXPECT_NEAR(em.penalty, em.pull * em.pull / (2 * em.noise * em.noise), 1e-15);
   EXPECT_NEAR(ddpm.penalty, ddpm.pull * ddpm.pull / (2 * ddpm.noise * ddpm.noise), 1e-15);
+  // Steps without noise have the penalty of Euler's step of the SDE, h.
+  EXPECT_EQ(em.penalty, h);
+  EXPECT_EQ(step_coefficients(Dynamics::euler_ode, tau, h).penalty, h);
+  EXPECT_EQ(step_coefficients(Dynamics::ddim, tau, h).penalty, h);
 }
 
 // Mean and variance of the last state, for the exact score of data N(1.5, 0.25), from N(0, 1).

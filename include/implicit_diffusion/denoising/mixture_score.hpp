@@ -15,10 +15,10 @@
 //
 // Where P_i = p_i I there is less to do. With u_i = a m_i - y, w_i = r_i d_i and q_i = r_i c - w_i u_i
 //
-//     s = sum_i r_i p_i a m_i - y sum_i r_i p_i,     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i
-//     by C_i = v I:     p_i (w_i p_i |u_i|^2 / 2 - r_i s . c) - p_i (d / 2 + 1) w_i
+//     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,     by C_i = v I: p_i (w_i p_i |u_i|^2 / 2 - r_i s . c) - p_i (d / 2 + 1) w_i
 //
-// and what is constant is multiplied after summing over samples.
+// and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far from it too: so g_i . c and
+// s . c are made of the same roundings.
 //
 // theta = (logits, means, spreads). A spread is
 //
@@ -94,23 +94,12 @@ class MixtureScore<form>::Level {
       using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
       for (std::size_t j = 0; j < d; ++j) s[j] = N(Real(0));
-      if constexpr (form == Spread::isotropic) {
-        const auto* p = level->precision_.template of<N>();
-        const auto* pm = level->precision_mean_.template of<N>();
-        N all(Real(0));  // sum_i e_i p_i
-        for (std::size_t i = 0; i < level->n_; ++i) {
-          all = fma(e[i], N(p[i]), all);
-          for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], N(pm[i * d + j]), s[j]);
-        }
-        for (std::size_t j = 0; j < d; ++j) s[j] = inverse * fma(-y[j], all, s[j]);
-      } else {
-        for (std::size_t i = 0; i < level->n_; ++i) {
-          N g[largest_dimension];
-          level->template pull<D>(i, y, g);
-          for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], g[j], s[j]);
-        }
-        for (std::size_t j = 0; j < d; ++j) s[j] = inverse * s[j];
+      for (std::size_t i = 0; i < level->n_; ++i) {
+        N g[D ? D : largest_dimension];
+        level->template pull<D>(i, y, g);
+        for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], g[j], s[j]);
       }
+      for (std::size_t j = 0; j < d; ++j) s[j] = inverse * s[j];
     }
 
     [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
@@ -139,10 +128,11 @@ class MixtureScore<form>::Level {
       N u[D ? D : largest_dimension], along(Real(0)), square(Real(0));
       for (std::size_t j = 0; j < d; ++j) {
         u[j] = N(mean[j]) - y[j];
-        along = fma(u[j], c[j], along);
-        square = fma(u[j], u[j], square);
+        const N g = p * u[j];
+        along = fma(g, c[j], along);
+        square = fma(g, u[j], square);
       }
-      const N w = r * fma(p, along, -projection);
+      const N w = r * (along - projection);
       for (std::size_t j = 0; j < d; ++j) {
         const N q = fma(r, c[j], -(w * u[j]));
         back[j] = fma(-p, q, back[j]);
@@ -150,7 +140,7 @@ class MixtureScore<form>::Level {
       }
       if (!own) return;
       own[0] = own[0] + w;
-      own[1 + d] = fma(w, N(Real(0.5)) * p * square, own[1 + d] - r * projection);
+      own[1 + d] = fma(w, N(Real(0.5)) * square, own[1 + d] - r * projection);
     }
 
     [[gnu::always_inline]] void pull_back_of(std::size_t i, const N& projection, const N* c, N* back, N* own) const {
@@ -299,7 +289,6 @@ class MixtureScore<form>::Level {
   Constants offset_;            // log of w_i det(C_i)^(-1/2), less the highest of them, in the units of exp2_fixed()
   Constants mean_;              // a m_i
   Constants precision_;         // P_i, or p_i
-  Constants precision_mean_;    // p_i a m_i
   Constants steepness_;         // -p_i / 2 in the units of exp2_fixed()
   std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
 };
