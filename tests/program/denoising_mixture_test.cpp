@@ -1,4 +1,6 @@
 // The diffusion of a mixture: it comes to the law that is known to be the best, in every loop, and goes on where it was killed.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -27,7 +29,9 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
         EXPECT_NEAR(row["means"][i][j].get<double>(), s["tilted_means"][i][j].get<double>(), 0.1) << row;
     }
     EXPECT_GT(row["reward"].get<double>(), 1.4);
+    // KL(tilted || base) is 0.74.
     EXPECT_GT(row["path_kl"].get<double>(), 0.5);
+    EXPECT_LT(row["path_kl"].get<double>(), 1.0);
     EXPECT_GT(row["memory_bytes"], 0);
   }
   // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one; the warm start the
@@ -204,15 +208,50 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{
             "SettingWithoutValue", {"--set", "comparison.settings=[\"slots\"]"}, {"comparison.settings", "key=value"}},
         Refused{"SettingOfAnotherSeed", {"--set", "comparison.settings=[\"seed=3\"]"}, {"comparison.settings", "seed"}},
+        Refused{"SetThatEverySettingUndoes", {"--set", "slots=16"}, {"--set slots", "comparison.settings=[]"}},
+        Refused{"WeightBeyondBounds", {"--set", "base.weights=[1e308, 1e308, 1.0, 1.0]"}, {"base.weights", "1e12"}},
+        Refused{"VarianceBeyondBounds",
+                {"--set", "base.means=[[0.0, 0.0]]", "--set", "base.weights=[1.0]", "--set",
+                 "base.covariances=[[[1e300, 0.0], [0.0, 1.0]]]"},
+                {"base.covariances", "1e+300"}},
+        Refused{"DirectionBeyondBounds", {"--set", "reward.direction=[1e300, 0.0]"}, {"reward.direction", "1e30"}},
         Refused{"Repeats", {"--repeats", "2"}, {"--repeats"}}),
     [](const auto& r) { return r.param.name; });
+
+// Settings may differ in lambda, and so in what they are to learn.
+TEST(DenoisingMixture, MeasuresEachSettingAgainstItsOwnLaw) {
+  const Folder folder;
+  write(folder / "mine.toml", std::string(experiment) + "[comparison]\nsettings = [\"lambda=1\", \"lambda=-1\"]\n");
+  const Result r = run(folder, {"run", "mine.toml", "--quiet", "--no-report", "--output", "d", "--set", "slots=4"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  for (const char* setting : {"queue-sde-4", "queue-sde-4-2"}) {
+    const fs::path place = folder / "d/settings" / setting;
+    EXPECT_NE(r.out.find(fmt::format("{:13.4f}{:11.4f}", column(place, "weight_error").back(),
+                                     column(place, "mean_error").back())),
+              std::string::npos)
+        << setting << r.out;
+  }
+}
+
+TEST(DenoisingMixture, WithoutSettingsIsOneRun) {
+  const Folder folder;
+  const Result r = run(folder, {"run", "denoising-mixture", "--quick", "--quiet", "--no-report", "--output", "d",
+                                "--set", "comparison.settings=[]", "--set", "slots=16", "--steps", "20"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json s = json(folder / "d/summary.json");
+  ASSERT_EQ(s["results"].size(), 1U);
+  EXPECT_EQ(s["results"][0]["slots"], 16);
+  EXPECT_FALSE(fs::exists(folder / "d/settings"));
+}
 
 TEST(DenoisingMixture, ThatDivergesSaysSo) {
   const Folder folder;
   write(folder / "mine.toml", experiment);
-  const Result r = run(folder, small("queue", "sde", "4", "1") + Words{"--set", "learning_rate=1e20", "--set",
-                                                                       "optimizer=gradient-descent", "--output", "d"});
+  const Result r = run(folder, {"run", "mine.toml", "--quiet", "--set", "slots=4", "--set", "learning_rate=1e20",
+                                "--set", "optimizer=gradient-descent", "--output", "d"});
   EXPECT_EQ(r.code, 70) << r.out << r.err;
+  EXPECT_NE(r.err.find("diverged after"), std::string::npos) << r.err;
+  EXPECT_NE(contents(folder / "d/report.html").find("SDE M=4 diverged after"), std::string::npos);
   EXPECT_EQ(json(folder / "d/summary.json")["status"], "diverged");
   EXPECT_FALSE(fs::exists(folder / "d/samples.npy"));
 }
