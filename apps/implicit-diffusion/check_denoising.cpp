@@ -28,7 +28,10 @@ struct Chain {
               c.schedule == NoiseSchedule::cosine ? cosine_grid(steps, c.horizon) : uniform_grid(c.horizon, steps),
               {.dynamics = c.dynamics, .normals = normals_of<Real>(Noise(c.seed))},
               std::pair{model.template score<Real>(), base}),
-        reward{c.direction} {}
+        reward{c.direction} {
+    // Near the optimum, and away from the base where that is the optimum: there nothing could be off.
+    for (std::size_t j = 0; j < theta.size(); ++j) theta[j] += 0.1 * std::sin(static_cast<double>(j + 1));
+  }
 
   PathBatch<Real> sample(const DenoisingConfiguration& c, const std::vector<double>& at, std::size_t n) {
     PathBatch<Real> b;
