@@ -183,7 +183,7 @@ class MixtureScore<form>::Level {
     using Real = Scalar<N>;
     const N lowest(static_cast<Real>(exp2_lowest<N>));
     N total(Real(0));
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (std::size_t i = 0; i < n_; ++i) {
       e[i] = exp2_fixed(max(exponent<D>(i, y), lowest));
       total = total + e[i];
