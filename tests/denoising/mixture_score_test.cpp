@@ -343,6 +343,13 @@ TEST(Chains, AtOnceNeedOneSlotAndAFreshBatch) {
   EXPECT_ERROR(PathGradient<float>(two, Linear{}).sample_and_estimate(b, theta, {}, gradient), usage, "slots");
   DenoisingSampler<float>(one).advance(b, theta, {});
   EXPECT_ERROR(PathGradient<float>(one, Linear{}).sample_and_estimate(b, theta, {}, gradient), usage, "begun");
+  // The path of the round before is not taken for that of the samples at hand.
+  DenoisingStart<float>{Noise(3)}.draw(b, 1);
+  PathGradient<float>(one, Linear{}).sample_and_estimate(b, theta, {}, gradient);
+  EXPECT_ERROR(PathGradient<float>(one, Linear{}).estimate(b, theta, 0, gradient), usage, "path");
+  PathBatch<float> none;
+  none.points = Population<float>(0, 2);
+  EXPECT_ERROR(PathGradient<float>(one, Linear{}).sample_and_estimate(none, theta, {}, gradient), usage, "empty");
 }
 
 // The nested loop takes an engine's way, and theta goes where it goes with sampler and gradient apart.

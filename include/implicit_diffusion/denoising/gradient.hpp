@@ -146,6 +146,7 @@ class PathGradient {
   void sample_and_estimate(PathBatch<Real>& b, std::span<const double> theta, Moment, std::span<double> gradient) {
     if (chain_.slots() != 1) throw Error(ErrorKind::usage, "slots", "a batch goes all the way at once only with one");
     if (b.step != 0) throw Error(ErrorKind::usage, "batch", "it has begun");
+    if (b.points.size() == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
     detail::require_room(chain_, gradient);
     if (b.points.dimension() != chain_.dimension())
       throw Error(ErrorKind::usage, "batch", "its dimension is not that of the model");
@@ -170,6 +171,7 @@ class PathGradient {
       detail::start_adjoint(reward_, objective_.lambda, seen(steps), a.data());
       for (std::size_t n = steps; n-- > first;) back(n, seen(n), a.data(), sums);
     });
+    b.path.clear();  // one of an earlier round would be taken for that of these samples
     b.step = steps;
     cost_.evaluations += steps;
     if (chain_.frozen()) cost_.frozen_evaluations += steps;
