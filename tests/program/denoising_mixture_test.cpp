@@ -233,6 +233,22 @@ TEST(DenoisingMixture, MeasuresEachSettingAgainstItsOwnLaw) {
   }
 }
 
+// What was done before counts: the time so far is taken from the summary, and the runs that go on are counted.
+TEST(DenoisingMixture, AddsUpTheSecondsOfAComparisonOverResumes) {
+  const Folder folder;
+  write(folder / "mine.toml", std::string(experiment) + "[comparison]\nsettings = [\"lambda=1\", \"lambda=-1\"]\n");
+  const Words arguments{"run", "mine.toml", "--no-report", "--output", "d", "--set", "slots=4"};
+  ASSERT_EQ(run(folder, arguments).code, 0);
+  Json s = json(folder / "d/summary.json");
+  s["seconds"] = 1000.0;
+  write(folder / "d/summary.json", s.dump());
+  const Result r = run(folder, arguments + Words{"--resume"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("2 of 2 runs have a checkpoint"), std::string::npos) << r.err;
+  EXPECT_GT(json(folder / "d/summary.json")["seconds"].get<double>(), 1000.0);
+  EXPECT_LT(json(folder / "d/summary.json")["seconds"].get<double>(), 1100.0);
+}
+
 TEST(DenoisingMixture, WithoutSettingsIsOneRun) {
   const Folder folder;
   const Result r = run(folder, {"run", "denoising-mixture", "--quick", "--quiet", "--no-report", "--output", "d",
