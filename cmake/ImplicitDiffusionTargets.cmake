@@ -37,7 +37,7 @@ function(implicit_diffusion_kernels name)
       list(APPEND options -mmove-max=512 -mstore-max=512)
     endif()
     add_library(${name}_${level} OBJECT ${PROJECT_SOURCE_DIR}/src/langevin/kernels.cpp
-      ${PROJECT_SOURCE_DIR}/src/denoising/kernels.cpp)
+      ${PROJECT_SOURCE_DIR}/src/denoising/kernels.cpp ${PROJECT_SOURCE_DIR}/src/random/kernels.cpp)
     target_compile_features(${name}_${level} PRIVATE cxx_std_20)
     target_include_directories(${name}_${level} PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_compile_definitions(${name}_${level} PRIVATE ${arg_DEFINITIONS})

@@ -112,13 +112,18 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
   level.n_ = n_;
   level.d_ = d_;
   level.decay_ = a;
-  level.mean_.fill(n_ * d_, [&](std::size_t k) { return a * theta_[n_ + k]; });
-  const std::size_t each = form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * d_;
-  level.precision_.resize(n_ * each);
-  level.offset_.resize(n_);
+  const std::size_t size = form == Spread::isotropic ? 1 : form == Spread::diagonal ? d_ : d_ * d_;
+  level.each_ = 2 + d_ + size;
+  level.components_.resize(n_ * level.each_);
+  const auto set = [&](std::size_t i, std::size_t k, double value) {
+    level.components_.set(i * level.each_ + k, value);
+  };
+  std::vector<double> offsets;
   for (std::size_t i = 0; i < n_; ++i) {
     const double* spread = theta_.data() + spread_at(i);
     double log_determinant = 0;
+    set(i, 1, -Level::half_unit);
+    for (std::size_t j = 0; j < d_; ++j) set(i, 2 + j, a * theta_[mean_at(i) + j]);
     if constexpr (form == Spread::cholesky) {
       const std::vector<double> l = lower_factor(spread, d_);
       std::vector<double> c = covariance_of(l, d_), factor(d_ * d_), inverse(d_ * d_), p(d_ * d_);
@@ -126,26 +131,22 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
       (void)detail::cholesky(c.data(), d_, factor.data());  // positive definite: the noise is positive
       detail::invert_lower(factor.data(), d_, inverse.data());
       detail::precision_from_inverse_factor(inverse.data(), d_, p.data());
-      for (std::size_t k = 0; k < d_ * d_; ++k) level.precision_.set(i * each + k, p[k]);
+      for (std::size_t k = 0; k < d_ * d_; ++k) set(i, 2 + d_ + k, p[k]);
       for (std::size_t j = 0; j < d_; ++j) log_determinant += 2 * std::log(factor[j * d_ + j]);
       level.spread_.insert(level.spread_.end(), l.begin(), l.end());
     } else {
-      for (std::size_t k = 0; k < each; ++k) {
-        const double variance = a * a * std::exp(2 * spread[k]);
-        level.precision_.set(i * each + k, 1 / (variance + noise));
+      for (std::size_t k = 0; k < size; ++k) {
+        const double variance = a * a * std::exp(2 * spread[k]), p = 1 / (variance + noise);
+        set(i, 2 + d_ + k, p);
+        if (form == Spread::isotropic) set(i, 1, -Level::half_unit * p);
         log_determinant += std::log(variance + noise) * (form == Spread::isotropic ? static_cast<double>(d_) : 1.0);
         level.spread_.push_back(2 * variance);
       }
     }
-    level.offset_.set(i, unit * (theta_[i] - log_determinant / 2));
+    offsets.push_back(unit * (theta_[i] - log_determinant / 2));
   }
-  const std::vector<double> offsets = level.offset_.exact();
   const double top = *std::max_element(offsets.begin(), offsets.end());
-  for (std::size_t i = 0; i < n_; ++i) level.offset_.set(i, offsets[i] - top);
-  if constexpr (form == Spread::isotropic) {
-    const std::vector<double>& p = level.precision_.exact();
-    level.steepness_.fill(n_, [&](std::size_t i) { return -Level::half_unit * p[i]; });
-  }
+  for (std::size_t i = 0; i < n_; ++i) set(i, 0, offsets[i] - top);
   return level;
 }
 
@@ -154,7 +155,7 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
   for (std::size_t i = 0; i < n_; ++i) {
     const double* own = sums + i * sums_each(d_);
     gradient[i] += own[0];
-    const double by_mean = form == Spread::isotropic ? decay_ * precision_.exact()[i] : decay_;
+    const double by_mean = form == Spread::isotropic ? decay_ * *precision<double>(i) : decay_;
     for (std::size_t j = 0; j < d_; ++j) gradient[n_ + i * d_ + j] += by_mean * own[1 + j];
     double* spread = gradient + n_ * (1 + d_) + i * spread_size(d_);
     const double* by_covariance = own + 1 + d_;
@@ -171,7 +172,8 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
           spread[k] += 2 * decay_ * decay_ * sum * (a == b ? l[a * d_ + a] : 1.0);
         }
     } else if constexpr (form == Spread::isotropic) {
-      *spread += spread_[i] * precision_.exact()[i] * (own[1 + d_] - (0.5 * static_cast<double>(d_) + 1) * own[0]);
+      *spread +=
+          spread_[i] * *precision<double>(i) * (0.5 * own[1 + d_] - (0.5 * static_cast<double>(d_) + 1) * own[0]);
     } else {
       for (std::size_t k = 0; k < spread_size(d_); ++k)
         spread[k] += spread_[i * spread_size(d_) + k] * by_covariance[k];

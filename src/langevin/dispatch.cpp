@@ -77,11 +77,11 @@ const KernelSet& active_kernels() { return kernels_of(active_level()); }
 void* kernel_scratch(std::size_t bytes) {
   static thread_local void* memory = nullptr;
   static thread_local std::size_t size = 0;
-  if (bytes > size) {
+  if (bytes > size || !memory) {
     if (memory) give_memory(memory);
     memory = nullptr;
     size = 0;
-    const std::size_t pages = (bytes + 4095) / 4096 * 4096;
+    const std::size_t pages = (bytes + 4096) / 4096 * 4096;
     memory = take_memory(pages);
     size = pages;
   }

@@ -17,9 +17,10 @@
 // score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
 // sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
 // compares them with finite differences. A Level that has work in common for the two may offer at<N, D>(y) instead, which returns an object with
-// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0. A model that predicts the noise or
-// the velocity is made one by denoising/prediction.hpp. Where that work is long, it can be a stage of its own, of many samples before the rest
-// of any: note<N, D>(y, notes) does it and writes notes() numbers, again<N, D>(y, notes) returns the object.
+// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0; and, where it has a shorter way to the score
+// alone, score<N, D>(y, s). Work that is long can be a stage of its own, of many samples before the rest of any: note<N, D>(y, notes) does it
+// and writes notes() numbers, again<N, D>(y, notes) returns the object. A model that predicts the noise or the velocity is made one by
+// denoising/prediction.hpp.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -82,6 +83,15 @@ template <class N, std::size_t D = 0, class Level>
     return PlainPoint<N, Level>{level, y};
 }
 
+// The score alone.
+template <class N, std::size_t D = 0, class Level>
+[[gnu::always_inline]] inline void score_at(const Level& level, const N* y, N* s) {
+  if constexpr (requires { level.template score<N, D>(y, s); })
+    level.template score<N, D>(y, s);
+  else
+    point_of<N, D>(level, y).score(s);
+}
+
 // Points in two stages: what a Level notes of them, and the points again.
 template <class N, std::size_t D, class Level>
 concept Notes = requires(const Level& level, const N* y, N* notes) {
@@ -114,23 +124,14 @@ template <Number N, std::size_t D, class Level>
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       scale(static_cast<Real>(step.c.noise)), weight(static_cast<Real>(step.c.penalty));
   if (!step.penalty) base = nullptr;
-  const std::size_t own = notes_of<N, D>(&level), each = own + notes_of<N, D>(base),
-                    at_once = groups_at_once(each, sizeof(N));
-  auto* notes = static_cast<N*>(kernel_scratch(at_once * each * sizeof(N)));
-  const auto take_notes = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
-    N y[most];
-    load_point<N, last>(step.from, i, d, y);
-    note<N, D>(level, static_cast<const N*>(y), notes + place * each);
-    if (base) note<N, D>(*base, static_cast<const N*>(y), notes + place * each + own);
-  };
-  const auto move = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
+  const auto move = [&](std::size_t i, auto last) __attribute__((always_inline)) {
     N y[most], s[most], other[most];
     const std::size_t group = i / lanes_per_group, lane = i % lanes_per_group;
     load_point<N, last>(step.from, i, d, y);
     const N* at = y;
-    again<N, D>(level, at, static_cast<const N*>(notes + place * each)).score(s);
+    score_at<N, D>(level, at, s);
     if (base) {
-      again<N, D>(*base, at, static_cast<const N*>(notes + place * each + own)).score(other);
+      score_at<N, D>(*base, at, other);
       N square(Real(0));
       for (std::size_t j = 0; j < d; ++j) square = fma(s[j] - other[j], s[j] - other[j], square);
       store_some<last>(fma(weight, square, load<N>(step.penalty + i)), step.penalty + i, size - i);
@@ -141,11 +142,7 @@ template <Number N, std::size_t D, class Level>
       store_some<last>(next, step.to.data + j * step.to.stride + i, size - i);
     }
   };
-  for (std::size_t lane = 0; lane < lanes_per_group; lane += width<N>)
-    for (std::size_t first = lane; first < size; first += at_once * lanes_per_group) {
-      if constexpr (Notes<N, D, Level>) in_turn<N>(first, size, at_once, take_notes);
-      in_turn<N>(first, size, at_once, move);
-    }
+  for_each_group<N>(size, move);
 }
 
 template <Number N, std::size_t D, class Level>

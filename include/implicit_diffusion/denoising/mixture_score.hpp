@@ -15,10 +15,10 @@
 //
 // Where P_i = p_i I there is less to do. With u_i = a m_i - y, w_i = r_i d_i and q_i = r_i c - w_i u_i
 //
-//     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,     by C_i = v I: p_i (w_i p_i |u_i|^2 / 2 - r_i s . c) - p_i (d / 2 + 1) w_i
+//     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,     by C_i = v I: p_i (w_i p_i |u_i|^2 - 2 r_i s . c) / 2 - p_i (d / 2 + 1) w_i
 //
-// and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far from it too: so g_i . c and
-// s . c are made of the same roundings.
+// and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far from it too: there it is the
+// difference of two roundings of the same number, and exactly 0 where e_i = 1.
 //
 // theta = (logits, means, spreads). A spread is
 //
@@ -82,7 +82,19 @@ class MixtureScore {
 template <Spread form>
 class MixtureScore<form>::Level {
  public:
-  // What score and products have in common: the terms e_i, with r_i = e_i inverse, inverse = 1 / sum_i e_i.
+  // The score, in one way over the components.
+  template <class N, std::size_t D>
+  [[gnu::always_inline]] void score(const N* y, N* s) const {
+    sweep<D>(y, s, static_cast<N*>(nullptr));
+  }
+
+  // Noted for the products: the terms e_i, with r_i = e_i inverse, inverse = 1 / sum_i e_i, and the score.
+  std::size_t notes() const { return n_ + 1 + d_; }
+  template <class N, std::size_t D>
+  [[gnu::always_inline]] void note(const N* y, N* notes) const {
+    notes[n_] = sweep<D>(y, notes + n_ + 1, notes);
+  }
+
   template <class N, std::size_t D>
   struct Point {
     const Level* level;
@@ -91,40 +103,39 @@ class MixtureScore<form>::Level {
     N inverse;
 
     [[gnu::always_inline]] void score(N* s) const {
-      using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
-      for (std::size_t j = 0; j < d; ++j) s[j] = N(Real(0));
-      for (std::size_t i = 0; i < level->n_; ++i) {
-        N g[D ? D : largest_dimension];
-        level->template pull<D>(i, y, g);
-        for (std::size_t j = 0; j < d; ++j) s[j] = fma(e[i], g[j], s[j]);
-      }
-      for (std::size_t j = 0; j < d; ++j) s[j] = inverse * s[j];
+      for (std::size_t j = 0; j < d; ++j) s[j] = e[level->n_ + 1 + j];
     }
 
+    // All that is made of a component has its r_i as a factor. So c takes the inverse along, and e_i is left.
     [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
       using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
-      N projection(Real(0));
+      N share[D ? D : largest_dimension], projection(Real(0));
       for (std::size_t j = 0; j < d; ++j) {
-        projection = fma(s[j], c[j], projection);
+        share[j] = inverse * c[j];
+        projection = fma(s[j], share[j], projection);
         back[j] = N(Real(0));
       }
+      const N twice = projection + projection;
       for (std::size_t i = 0; i < level->n_; ++i) {
         N* own = sums ? sums + i * level->sums_each(d) : nullptr;
         if constexpr (form == Spread::isotropic)
-          pull_back_round(i, projection, c, back, own);
+          pull_back_round(i, projection, twice, share, back, own);
         else
-          pull_back_of(i, projection, c, back, own);
+          pull_back_of(i, projection, share, back, own);
       }
+      for (std::size_t j = 0; j < d; ++j) back[j] = -back[j];
     }
 
    private:
-    [[gnu::always_inline]] void pull_back_round(std::size_t i, const N& projection, const N* c, N* back, N* own) const {
+    // The share of component i. back is that of -s_y' c.
+    [[gnu::always_inline]] void pull_back_round(std::size_t i, const N& projection, const N& twice, const N* c, N* back,
+                                                N* own) const {
       using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
-      const auto* mean = level->mean_.template of<N>() + i * d;
-      const N p(level->precision_.template of<N>()[i]), r = e[i] * inverse;
+      const auto* mean = level->template mean<N>(i);
+      const N p(*level->template precision<N, D>(i));
       N u[D ? D : largest_dimension], along(Real(0)), square(Real(0));
       for (std::size_t j = 0; j < d; ++j) {
         u[j] = N(mean[j]) - y[j];
@@ -132,78 +143,52 @@ class MixtureScore<form>::Level {
         along = fma(g, c[j], along);
         square = fma(g, u[j], square);
       }
-      const N w = r * (along - projection);
+      const N w = e[i] * (along - projection);
       for (std::size_t j = 0; j < d; ++j) {
-        const N q = fma(r, c[j], -(w * u[j]));
-        back[j] = fma(-p, q, back[j]);
+        const N q = fma(e[i], c[j], -(w * u[j]));
+        back[j] = fma(p, q, back[j]);
         if (own) own[1 + j] = own[1 + j] + q;
       }
       if (!own) return;
       own[0] = own[0] + w;
-      own[1 + d] = fma(w, N(Real(0.5)) * square, own[1 + d] - r * projection);
+      own[1 + d] = fma(w, square, fma(-e[i], twice, own[1 + d]));
     }
 
     [[gnu::always_inline]] void pull_back_of(std::size_t i, const N& projection, const N* c, N* back, N* own) const {
       using Real = Scalar<N>;
       const std::size_t d = D ? D : level->d_;
-      const N half(Real(0.5)), r = e[i] * inverse;
+      const N half(Real(0.5));
       N g[largest_dimension], q[largest_dimension];  // q = P_i c
       level->template pull<D>(i, y, g);
       level->template precision_times<D>(i, c, q);
       N along(Real(0));
       for (std::size_t j = 0; j < d; ++j) along = fma(g[j], c[j], along);
-      const N delta = along - projection, weight = r * delta;
+      const N weight = e[i] * (along - projection);
       for (std::size_t j = 0; j < d; ++j) {
-        const N move = fma(weight, g[j], -(r * q[j]));
+        const N move = fma(e[i], q[j], -(weight * g[j]));
         back[j] = back[j] + move;
-        if (own) own[1 + j] = own[1 + j] - move;
+        if (own) own[1 + j] = own[1 + j] + move;
       }
       if (!own) return;
       own[0] = own[0] + weight;
-      const auto* p = level->precision_.template of<N>();
+      const auto* p = level->template precision<N, D>(i);
       if constexpr (form == Spread::diagonal) {
         for (std::size_t j = 0; j < d; ++j)
-          own[1 + d + j] = own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[i * d + j])), -(r * q[j] * g[j]));
+          own[1 + d + j] = own[1 + d + j] + fma(half * weight, fma(g[j], g[j], N(-p[j])), -(e[i] * q[j] * g[j]));
       } else {
         for (std::size_t a = 0; a < d; ++a)
           for (std::size_t b = 0; b <= a; ++b) {
             const std::size_t k = 1 + d + a * (a + 1) / 2 + b;
             const N both = fma(q[a], g[b], q[b] * g[a]);
-            own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[(i * d + a) * d + b])), -(r * both));
+            own[k] = own[k] + half * fma(weight, fma(g[a], g[b], N(-p[a * d + b])), -(e[i] * both));
           }
       }
     }
   };
 
-  // Noted are the e_i and their sum. Exponents are at most 0; where all of them are so low that little is left of the sum, the highest is
-  // subtracted. A sample takes this way by itself, whatever its neighbours do.
-  std::size_t notes() const { return n_ + 1; }
   template <class N, std::size_t D>
-  [[gnu::always_inline]] void note(const N* y, N* e) const {
-    using Real = Scalar<N>;
-    const N lowest(static_cast<Real>(exp2_lowest<N>));
-    N total(Real(0));
-#pragma GCC unroll 3
-    for (std::size_t i = 0; i < n_; ++i) {
-      e[i] = exp2_fixed(max(exponent<D>(i, y), lowest));
-      total = total + e[i];
-    }
-    const auto low = total < N(Real(0x1p-80));
-    if (any(low)) [[unlikely]] {
-      N highest = exponent<D>(0, y);
-      for (std::size_t i = 1; i < n_; ++i) highest = max(exponent<D>(i, y), highest);
-      const N shift = select(low, highest, N(Real(0)));
-      total = N(Real(0));
-      for (std::size_t i = 0; i < n_; ++i) {
-        e[i] = exp2_fixed(max(exponent<D>(i, y) - shift, lowest));
-        total = total + e[i];
-      }
-    }
-    e[n_] = total;
-  }
-  template <class N, std::size_t D>
-  [[gnu::always_inline]] Point<N, D> again(const N* y, const N* e) const {
-    return {this, y, e, N(Scalar<N>(1)) / e[n_]};
+  [[gnu::always_inline]] Point<N, D> again(const N* y, const N* notes) const {
+    return {this, y, notes, notes[n_]};
   }
 
   // Both stages for one sample.
@@ -211,7 +196,7 @@ class MixtureScore<form>::Level {
   struct NotedPoint {
     const Level* level;
     const N* y;
-    N notes[most_components + 1];
+    N notes[most_components + 1 + largest_dimension];
 
     void score(N* s) const { level->template again<N, D>(y, notes).score(s); }
     void pull_back(const N* s, const N* c, N* back, N* sums) const {
@@ -240,29 +225,70 @@ class MixtureScore<form>::Level {
   }
   static constexpr std::size_t sums_each(std::size_t d) { return 1 + d + spread_size(d); }
 
-  // log of w_i det(C_i)^(-1/2) - (y - a m_i)' P_i (y - a m_i) / 2, less a constant, in the units of exp2_fixed().
+  // s and, where wanted, the e_i; returns 1 / sum_i e_i. Exponents are at most 0; where all of them are so low that little is left of the sum,
+  // the highest is subtracted, and the highest term made 1. A sample takes this way by itself, whatever its neighbours do.
   template <std::size_t D, class N>
-  [[gnu::always_inline]] N exponent(std::size_t i, const N* y) const {
+  [[gnu::always_inline]] N sweep(const N* y, N* s, N* e) const {
     using Real = Scalar<N>;
     const std::size_t d = D ? D : d_;
-    const auto* mean = mean_.template of<N>() + i * d;
-    const N offset(offset_.template of<N>()[i]);
-    N square(Real(0));
-    if constexpr (form == Spread::isotropic) {
-      for (std::size_t j = 0; j < d; ++j) square = fma(y[j] - N(mean[j]), y[j] - N(mean[j]), square);
-      return fma(N(steepness_.template of<N>()[i]), square, offset);
-    } else {
-      N g[largest_dimension];
-      pull<D>(i, y, g);
-      for (std::size_t j = 0; j < d; ++j) square = fma(N(mean[j]) - y[j], g[j], square);
-      return fma(N(static_cast<Real>(-half_unit)), square, offset);
+    const N zero(Real(0)), one(Real(1));
+    N total = add_up<D>(y, zero, one, s, e);
+    const auto low = total < N(Real(0x1p-40));
+    if (any(low)) [[unlikely]] {
+      N v[D ? D : largest_dimension], highest = approach<D>(0, y, v);
+      for (std::size_t i = 1; i < n_; ++i) highest = max(approach<D>(i, y, v), highest);
+      total = add_up<D>(y, select(low, highest, zero), select(low, one / exp2_fixed(zero), one), s, e);
     }
+    const N inverse = one / total;
+    for (std::size_t j = 0; j < d; ++j) s[j] = inverse * s[j];
+    return inverse;
+  }
+  // s = sum_i e_i g_i; returns sum_i e_i.
+  template <std::size_t D, class N>
+  [[gnu::always_inline]] N add_up(const N* y, const N& shift, const N& scale, N* s, N* e) const {
+    using Real = Scalar<N>;
+    const std::size_t d = D ? D : d_;
+    const N lowest(static_cast<Real>(exp2_lowest<N>));
+    N total(Real(0)), sum[D ? D : largest_dimension];
+    for (std::size_t j = 0; j < d; ++j) sum[j] = N(Real(0));
+    for (std::size_t i = 0; i < n_; ++i) {
+      N v[D ? D : largest_dimension];
+      const N term = scale * exp2_fixed(max(approach<D>(i, y, v) - shift, lowest));
+      const N weight = form == Spread::isotropic ? term * N(*precision<N, D>(i)) : term;
+      total = total + term;
+      for (std::size_t j = 0; j < d; ++j) sum[j] = fma(weight, v[j], sum[j]);
+      if (e) e[i] = term;
+    }
+    for (std::size_t j = 0; j < d; ++j) s[j] = sum[j];
+    return total;
+  }
+  // v = g_i, or u_i where g_i = p_i u_i; returns the exponent log(w_i det(C_i)^(-1/2)) - (y - a m_i)' P_i (y - a m_i) / 2, less a constant, in
+  // the units of exp2_fixed().
+  template <std::size_t D, class N>
+  [[gnu::always_inline]] N approach(std::size_t i, const N* y, N* v) const {
+    using Real = Scalar<N>;
+    const std::size_t d = D ? D : d_;
+    const auto* mean = this->mean<N>(i);
+    const N offset(mean[-2]), steepness(mean[-1]);
+    N u[D ? D : largest_dimension], square(Real(0));
+    for (std::size_t j = 0; j < d; ++j) v[j] = u[j] = N(mean[j]) - y[j];
+    if constexpr (form != Spread::isotropic) precision_times<D>(i, u, v);
+    for (std::size_t j = 0; j < d; ++j) square = fma(u[j], v[j], square);
+    return fma(steepness, square, offset);
+  }
+  template <class N>
+  [[gnu::always_inline]] const Scalar<N>* mean(std::size_t i) const {
+    return components_.template of<N>() + i * each_ + 2;
+  }
+  template <class N, std::size_t D = 0>
+  [[gnu::always_inline]] const Scalar<N>* precision(std::size_t i) const {
+    return mean<N>(i) + (D ? D : d_);
   }
   // g_i.
   template <std::size_t D, class N>
   [[gnu::always_inline]] void pull(std::size_t i, const N* y, N* g) const {
     const std::size_t d = D ? D : d_;
-    const auto* mean = mean_.template of<N>() + i * d;
+    const auto* mean = this->mean<N>(i);
     N u[largest_dimension];
     for (std::size_t j = 0; j < d; ++j) u[j] = N(mean[j]) - y[j];
     precision_times<D>(i, u, g);
@@ -271,25 +297,26 @@ class MixtureScore<form>::Level {
   template <std::size_t D, class N>
   [[gnu::always_inline]] void precision_times(std::size_t i, const N* c, N* out) const {
     const std::size_t d = D ? D : d_;
-    const auto* p = precision_.template of<N>();
-    if constexpr (form == Spread::isotropic) {
-      for (std::size_t j = 0; j < d; ++j) out[j] = N(p[i]) * c[j];
-    } else if constexpr (form == Spread::diagonal) {
-      for (std::size_t j = 0; j < d; ++j) out[j] = N(p[i * d + j]) * c[j];
+    const auto* p = precision<N, D>(i);
+    if constexpr (form == Spread::diagonal) {
+      for (std::size_t j = 0; j < d; ++j) out[j] = N(p[j]) * c[j];
     } else {
       for (std::size_t a = 0; a < d; ++a) {
-        out[a] = N(p[(i * d + a) * d]) * c[0];
-        for (std::size_t b = 1; b < d; ++b) out[a] = fma(N(p[(i * d + a) * d + b]), c[b], out[a]);
+        out[a] = N(p[a * d]) * c[0];
+        for (std::size_t b = 1; b < d; ++b) out[a] = fma(N(p[a * d + b]), c[b], out[a]);
       }
     }
   }
 
   std::size_t n_ = 0, d_ = 0;
-  double decay_ = 1;            // a
-  Constants offset_;            // log of w_i det(C_i)^(-1/2), less the highest of them, in the units of exp2_fixed()
-  Constants mean_;              // a m_i
-  Constants precision_;         // P_i, or p_i
-  Constants steepness_;         // -p_i / 2 in the units of exp2_fixed()
+  double decay_ = 1;  // a
+  // Of each component, one after the other, so that a step finds them in few lines of the cache:
+  //     log of w_i det(C_i)^(-1/2), less the highest of them, in the units of exp2_fixed()
+  //     -1/2 in these units, times p_i where P_i = p_i I
+  //     a m_i
+  //     P_i, or p_i
+  Constants components_;
+  std::size_t each_ = 0;        // so many numbers
   std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
 };
 

@@ -50,7 +50,7 @@ struct Pass {
 };
 
 // Memory for a kernel's arrays, aligned for lanes; the calling thread's own, valid until its next call.
-void* kernel_scratch(std::size_t bytes);
+[[gnu::returns_nonnull]] void* kernel_scratch(std::size_t bytes);
 
 // The kernels of one potential, for a population of Real (float or double).
 template <class Real, class P>

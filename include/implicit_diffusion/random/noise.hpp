@@ -63,15 +63,50 @@ struct NormalPair {
   Real second;
 };
 
-// Two independent standard normals from two times 32 random bits.
+// Two independent standard normals from two times 32 random bits, in ten steps, as many as Philox has rounds: begin(), next<1>() to next<8>(),
+// end().
+template <FloatNumber Real>
+class BoxMullerSteps {
+ public:
+  [[gnu::always_inline]] void begin(Integer<Real> radius, Integer<Real> angle) {
+    // At least 2^-32 and at most 1 (31 bits are rounded to a float), so log needs no care for special values and is not
+    // positive.
+    u_ = fma(to_real(shift_right_logical<1>(radius)), Real(0x1p-31f), Real(0x1p-32f));
+    angle_ = angle;
+  }
+  template <int k>
+  [[gnu::always_inline]] void next() {
+    static_assert(k >= 1 && k <= 8);
+    if constexpr (k == 1) log_.begin(detail::decompose(u_));
+    if constexpr (k == 2) direction_.begin(angle_);
+    if constexpr (k >= 2) log_.template next<k - 1>();
+    if constexpr (k >= 3 && k <= 6) direction_.template next<k - 2>();
+  }
+  [[gnu::always_inline]] NormalPair<Real> end() const {
+    const Real r = sqrt(log_.end());
+    const SineCosine<Real> direction = direction_.end();
+    return {r * direction.cosine, r * direction.sine};
+  }
+
+ private:
+  Real u_;
+  Integer<Real> angle_;
+  detail::LogSteps<-2, Real> log_;
+  SineCosineSteps<Real> direction_;
+};
 template <FloatNumber Real>
 [[gnu::always_inline]] inline NormalPair<Real> box_muller(Integer<Real> radius, Integer<Real> angle) {
-  // At least 2^-32 and at most 1 (31 bits are rounded to a float), so log needs no care for special values and is not
-  // positive.
-  const Real u = to_real(shift_right_logical<1>(radius)) * Real(0x1p-31f) + Real(0x1p-32f);
-  const Real r = sqrt(Real(-2.0f) * detail::log_of(detail::decompose(u)));
-  const SineCosine<Real> direction = sine_cosine<Real>(angle);
-  return {r * direction.cosine, r * direction.sine};
+  BoxMullerSteps<Real> z;
+  z.begin(radius, angle);
+  z.template next<1>();
+  z.template next<2>();
+  z.template next<3>();
+  z.template next<4>();
+  z.template next<5>();
+  z.template next<6>();
+  z.template next<7>();
+  z.template next<8>();
+  return z.end();
 }
 
 class Noise {

@@ -11,6 +11,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 namespace implicit_diffusion {
 
@@ -42,16 +44,27 @@ struct PhiloxRounds {
   }
 };
 
-// N counters in place. Their rounds take turns, so that none waits for its own products.
-template <class Word, std::size_t N>
-[[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys) {
-#pragma GCC unroll 10
-  for (int round = 0; round < 10; ++round)
+// N counters in place. Their rounds take turns, so that none waits for its own products; after each, between(round) has its turn, round
+// being a constant of the type.
+template <class Word, std::size_t N, class Between>
+[[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys,
+                                             const Between& between) {
+  const auto turn = [&](auto round) __attribute__((always_inline)) {
     for (std::array<Word, 4>& c : counter) {
       const WideProduct<Word> p = multiply_wide(c[0], Word(0xD2511F53u));
       const WideProduct<Word> q = multiply_wide(c[2], Word(0xCD9E8D57u));
       c = {q.high ^ c[1] ^ keys.low[round], q.low, p.high ^ c[3] ^ keys.high[round], p.low};
     }
+    between(round);
+  };
+  [&]<int... round>(std::integer_sequence<int, round...>) __attribute__((always_inline)) {
+    (turn(std::integral_constant<int, round>{}), ...);
+  }
+  (std::make_integer_sequence<int, 10>{});
+}
+template <class Word, std::size_t N>
+[[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys) {
+  philox(counter, keys, [](auto) __attribute__((always_inline)){});
 }
 
 template <class Word>

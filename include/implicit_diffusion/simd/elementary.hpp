@@ -82,6 +82,7 @@ struct Format<float> {
   static constexpr float smallest_normal = 0x1p-126f;
   static constexpr float subnormal_scale = 0x1p23f;
   static constexpr std::int32_t two_thirds = 0x3f2aaaab;  // bits of 2/3
+  static constexpr std::int32_t exponent_unit = std::int32_t{1} << mantissa_bits;
 };
 
 template <>
@@ -96,6 +97,7 @@ struct Format<double> {
   static constexpr double smallest_normal = 0x1p-1022;
   static constexpr double subnormal_scale = 0x1p52;
   static constexpr std::int64_t two_thirds = 0x3fe5555555555555;
+  static constexpr std::int64_t exponent_unit = std::int64_t{1} << mantissa_bits;
 };
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln(2) / 2: relative error of exp 3.6e-9 (float), 7.7e-19 (double).
@@ -109,44 +111,80 @@ template <FloatNumber Real>
                 0x1.5555555555502p-5, 0x1.555555555555bp-3, 0.5);
 }
 
-// x = 2^exponent (1 + fraction) with 2/3 <= 1 + fraction < 4/3, so that log has no cancellation near 1. For normal x >
-// 0.
+// x = 2^exponent mantissa with 2/3 <= mantissa < 4/3, so that log has no cancellation near 1. For normal x > 0. The exponent comes in units of
+// 2^mantissa_bits, as it lies in the bits of x.
 template <Number Real>
 struct Decomposition {
   Real exponent;
-  Real fraction;
+  Real mantissa;
 };
 template <Number Real>
 [[gnu::always_inline]] inline Decomposition<Real> decompose(Real x) {
   using F = Format<Scalar<Real>>;
   const Integer<Real> bits = as_integer(x);
-  const Integer<Real> exponent =
-      shift_right_arithmetic<F::mantissa_bits>(wrap_add(bits, Integer<Real>(-F::two_thirds)));
-  const Real mantissa = as_real(wrap_add(bits, shift_left<F::mantissa_bits>(Integer<Real>(0) - exponent)));
-  return {to_real(exponent), mantissa - Real(Scalar<Real>(1))};
+  const Integer<Real> exponent = wrap_add(bits, Integer<Real>(-F::two_thirds)) & Integer<Real>(-F::exponent_unit);
+  return {to_real(exponent), as_real(bits - exponent)};
 }
 
-// exponent ln 2 + log(1 + fraction).
+// factor log(x) = factor (exponent ln 2 + log(1 + f)), factor 1 or -2: a power of two costs no digits.
 //
-// Floats: log(1 + f) = f + f^2 P(f), relative error 2.8e-8; ln 2 in one number is off by 1.9e-9 only.
+// Floats: log(1 + f) = f + f^2 P(f), relative error 2.8e-8; ln 2 in one number is off by 1.9e-9 only. With g = factor f this is
+// factor log(1 + f) = g + g^2 Q(g), the coefficients of Q being those of P over powers of the factor.
+//
+// In steps, for those who have other work to do between them: begin(), next<1>() to next<7>(), end().
+template <int factor, FloatNumber Real>
+class LogSteps {
+ public:
+  [[gnu::always_inline]] void begin(Decomposition<Real> x) {
+    static_assert(factor == 1 || factor == -2);
+    const Real one = Real(1.0f);
+    exponent_ = x.exponent;
+    g_ = factor == 1 ? x.mantissa - one : (one - x.mantissa) + (one - x.mantissa);
+    q_ = Real(coefficient(0));
+  }
+  template <int k>
+  [[gnu::always_inline]] void next() {
+    q_ = fma(q_, g_, Real(coefficient(k)));
+  }
+  [[gnu::always_inline]] Real end() const {
+    return fma(exponent_, Real(factor * 0x1.62e43p-1f / Format<float>::exponent_unit), fma(g_ * g_, q_, g_));
+  }
+
+ private:
+  static constexpr float coefficient(int k) {
+    constexpr float p[] = {0x1.1f4218p-3f, -0x1.3b283p-3f,  0x1.1ea26ep-3f, -0x1.5032eep-3f,
+                           0x1.99d432p-3f, -0x1.00148ap-2f, 0x1.5554fap-2f, -0x1.ffffd4p-2f};
+    float c = p[k];
+    for (int power = 8 - k; power > 0; --power) c /= factor;
+    return c;
+  }
+
+  Real exponent_, g_, q_;
+};
 template <FloatNumber Real>
 [[gnu::always_inline]] inline Real log_of(Decomposition<Real> x) {
-  const Real f = x.fraction;
-  const Real p = horner(f, 0x1.1f4218p-3f, -0x1.3b283p-3f, 0x1.1ea26ep-3f, -0x1.5032eep-3f, 0x1.99d432p-3f,
-                        -0x1.00148ap-2f, 0x1.5554fap-2f, -0x1.ffffd4p-2f);
-  return fma(x.exponent, Real(0x1.62e43p-1f), fma(f * f, p, f));
+  LogSteps<1, Real> log;
+  log.begin(x);
+  log.template next<1>();
+  log.template next<2>();
+  log.template next<3>();
+  log.template next<4>();
+  log.template next<5>();
+  log.template next<6>();
+  log.template next<7>();
+  return log.end();
 }
 // Doubles: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s R(s^2), relative error 1.6e-17; written as f plus a
 // smaller term, f^2 / 2 split off, so that the rounding of s does no harm.
 [[gnu::always_inline]] inline double log_of(Decomposition<double> x) {
   using F = Format<double>;
-  const double f = x.fraction;
+  const double f = x.mantissa - 1.0, exponent = x.exponent * (1.0 / static_cast<double>(F::exponent_unit));
   const double s = f / (2.0 + f);
   const double z = s * s;
   const double r = z * horner(z, 0x1.3abd92894d4fp-3, 0x1.3852e90a351b9p-3, 0x1.7474e1e4eb76dp-3, 0x1.c71c0169256dcp-3,
                               0x1.249249b21b96dp-2, 0x1.99999998f0caep-2, 0x1.5555555555776p-1);
   const double half_square = 0.5 * f * f;
-  return x.exponent * F::ln2_high + (f - (half_square - (s * (half_square + r) + x.exponent * F::ln2_low)));
+  return exponent * F::ln2_high + (f - (half_square - (s * (half_square + r) + exponent * F::ln2_low)));
 }
 
 }  // namespace detail
@@ -194,7 +232,7 @@ template <Number Real>
   const auto subnormal = x < Real(F::smallest_normal);
   const Real normal = select(subnormal, x * Real(F::subnormal_scale), x);
   detail::Decomposition<Real> parts = detail::decompose(normal);
-  parts.exponent = parts.exponent - select(subnormal, Real(S(F::mantissa_bits)), Real(S(0)));
+  parts.exponent = parts.exponent - select(subnormal, Real(S(F::mantissa_bits * F::exponent_unit)), Real(S(0)));
   Real result = select(x < Real(infinity), detail::log_of(parts), x);  // inf and NaN are kept
   result = select(x < Real(S(0)), Real(std::numeric_limits<S>::quiet_NaN()), result);
   return select(x == Real(S(0)), Real(-infinity), result);
@@ -278,14 +316,43 @@ struct SineCosine {
 // sort out, and as no one asks for a particular angle, none is needed.
 //
 // Polynomials on the half turn, error relative 3.5e-8 (sine) and absolute 6.4e-8 (cosine); with roundings 2.1e-7 absolute, without fma.
+//
+// In steps too: begin(), next<1>() to next<4>(), end().
+template <FloatNumber Real>
+class SineCosineSteps {
+ public:
+  [[gnu::always_inline]] void begin(Integer<Real> bits) {
+    bits_ = bits;
+    t_ = to_real(bits) * Real(0x1p-31f);
+    z_ = t_ * t_;
+    s_ = Real(sine[0]);
+    c_ = Real(cosine[0]);
+  }
+  template <int k>
+  [[gnu::always_inline]] void next() {
+    s_ = fma(s_, z_, Real(sine[k]));
+    c_ = fma(c_, z_, Real(cosine[k]));
+  }
+  [[gnu::always_inline]] SineCosine<Real> end() const {
+    return {t_ * s_, as_real(as_integer(c_) ^ shift_left<31>(bits_))};
+  }
+
+ private:
+  static constexpr float sine[] = {0x1.3dafcep-13f, -0x1.324ce8p-8f, 0x1.4668aep-4f, -0x1.4abbc4p-1f, 0x1.921fb6p+0f};
+  static constexpr float cosine[] = {0x1.c1f080p-11f, -0x1.54f620p-6f, 0x1.03bd0ap-2f, -0x1.3bd3a6p+0f, 0x1.fffffep-1f};
+
+  Integer<Real> bits_;
+  Real t_, z_, s_, c_;
+};
 template <FloatNumber Real>
 [[gnu::always_inline]] inline SineCosine<Real> sine_cosine(Integer<Real> bits) {
-  const Real t = to_real(bits) * Real(0x1p-31f);
-  const Real z = t * t;
-  const Real s =
-      t * detail::horner(z, 0x1.3dafcep-13f, -0x1.324ce8p-8f, 0x1.4668aep-4f, -0x1.4abbc4p-1f, 0x1.921fb6p+0f);
-  const Real c = detail::horner(z, 0x1.c1f080p-11f, -0x1.54f620p-6f, 0x1.03bd0ap-2f, -0x1.3bd3a6p+0f, 0x1.fffffep-1f);
-  return {s, as_real(as_integer(c) ^ shift_left<31>(bits))};
+  SineCosineSteps<Real> direction;
+  direction.begin(bits);
+  direction.template next<1>();
+  direction.template next<2>();
+  direction.template next<3>();
+  direction.template next<4>();
+  return direction.end();
 }
 
 }  // namespace implicit_diffusion
