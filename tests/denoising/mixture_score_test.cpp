@@ -77,6 +77,52 @@ TYPED_TEST(MixtureScoreForms, HasTheRightProducts) {
   }
 }
 
+// On the way out the products are differences of large numbers: of c . g_i and c . s, times the distance. Each rounding counts p |u|^2 times;
+// so it does in the exponents of the responsibilities. The covariances are about 1 here.
+TYPED_TEST(MixtureScoreForms, HoldsOnTheWayOut) {
+  MixtureScore<TypeParam::value> model(4, 2);
+  const Vector theta = some_theta(model);
+  model.prepare(theta);
+  const auto level = model.level(.1);
+  const std::size_t count = level.sums();
+  double worst_back = 0, worst_sums = 0;
+  for (int step = 0; step < 120; ++step) {
+    const double angle = 2.4 * step, distance = .25 * step;
+    const double y[2] = {static_cast<double>(static_cast<float>(distance * std::cos(angle))),
+                         static_cast<double>(static_cast<float>(distance * std::sin(angle)))};
+    const double c[2] = {.7, -1.1};
+    double s[2], back[2];
+    Vector sums(count, 0.0);
+    const auto exact = kernel::point_of<double, 2>(level, y);
+    exact.score(s);
+    exact.pull_back(s, c, back, sums.data());
+    const float y1[2] = {static_cast<float>(y[0]), static_cast<float>(y[1])},
+                c1[2] = {static_cast<float>(c[0]), static_cast<float>(c[1])};
+    float s1[2], alone[2], back1[2];
+    std::vector<float> sums1(count, 0.0f);
+    const auto single = kernel::point_of<float, 2>(level, y1);
+    single.score(s1);
+    single.pull_back(s1, c1, back1, sums1.data());
+    kernel::score_at<float, 2>(level, y1, alone);
+    double off = 0, size = 0, off_sums = 0, size_sums = 0;
+    for (std::size_t j = 0; j < 2; ++j) {
+      EXPECT_EQ(alone[j], s1[j]) << step;  // with the products or without
+      EXPECT_NEAR(static_cast<double>(s1[j]), s[j], 2e-6 * (1 + std::hypot(s[0], s[1]))) << step;
+      off = std::hypot(off, static_cast<double>(back1[j]) - back[j]);
+      size = std::hypot(size, back[j]);
+    }
+    for (std::size_t k = 0; k < count; ++k) {
+      off_sums = std::hypot(off_sums, static_cast<double>(sums1[k]) - sums[k]);
+      size_sums = std::hypot(size_sums, sums[k]);
+    }
+    const double roundings = 0x1p-24 * (8 + distance * distance);
+    worst_back = std::max(worst_back, off / std::max(size, .2) / roundings);
+    worst_sums = std::max(worst_sums, off_sums / std::max(size_sums, .2) / roundings);
+  }
+  EXPECT_LT(worst_back, 10);
+  EXPECT_LT(worst_sums, 10);
+}
+
 // Far from all components every term of the sum would vanish in single precision, and there the nearest component is the whole score. Every
 // third lane is far; the others do not notice.
 TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {
