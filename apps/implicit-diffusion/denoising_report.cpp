@@ -116,8 +116,8 @@ report::Figure picture(const std::string& title, const std::string& caption, con
   return {report::to_svg(plot), caption};
 }
 
-// The first coordinate of a few samples on their way, with the same noise at two thetas.
-report::Figure paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
+// The first coordinate of a few samples on their way.
+report::LineChart paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
   constexpr std::size_t few = 6;
   ReverseChain<float> chain(c.model().score<float>(), c.grid(),
                             {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
@@ -137,7 +137,21 @@ report::Figure paths(const DenoisingConfiguration& c, const std::vector<double>&
     s.y.push_back(static_cast<double>(b.points(i, 0)));
     chart.series.push_back(std::move(s));
   }
-  return {report::to_svg(chart), "From noise to data."};
+  return chart;
+}
+// With the same noise at two thetas, on the same axes.
+std::vector<report::Figure> both_paths(const DenoisingConfiguration& c, const std::vector<double>& before,
+                                       const std::vector<double>& after) {
+  std::vector<report::LineChart> charts = {paths(c, before, "Before"), paths(c, after, "After")};
+  std::vector<double> all;
+  for (const report::LineChart& chart : charts)
+    for (const report::Series& s : chart.series) all.insert(all.end(), s.y.begin(), s.y.end());
+  std::vector<report::Figure> figures;
+  for (report::LineChart& chart : charts) {
+    chart.also_y = all;
+    figures.push_back({report::to_svg(chart), "From noise to data."});
+  }
+  return figures;
 }
 
 // Runs of different lengths are shown over their share of the steps.
@@ -275,7 +289,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   report::Section both{.heading = "Samples on their way",
                        .text = "The same noise before and after: what finetuning changes is where paths end."};
   const std::vector<double> base_theta = c.model().parameters_of(c.base);
-  both.figures = {paths(c, base_theta, "Before"), paths(c, first.theta, "After")};
+  both.figures = both_paths(c, base_theta, first.theta);
   page.sections.push_back(std::move(both));
 
   report::Section law_table{.heading = "The learnt law"};

@@ -53,6 +53,8 @@ Extent extent(const LineChart& chart) {
   }
   for (const Level& level : chart.levels)
     if (drawable(level.y, chart.log_y)) e.y.add(level.y);
+  for (const double value : chart.also_y)
+    if (drawable(value, chart.log_y)) e.y.add(value);
   return e;
 }
 

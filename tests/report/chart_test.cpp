@@ -59,6 +59,14 @@ TEST(LineChart, DrawsPointsWhereTheAxesSay) {
   EXPECT_GT(points[0].y, points[1].y);
 }
 
+TEST(LineChart, ReachesWhatAnotherChartHas) {
+  LineChart low = chart_of({{"", {0, 1}, {0, 1}}}), high = chart_of({{"", {0, 1}, {0, 10}}});
+  low.also_y = high.also_y = {0, 1, 10, nan};
+  const auto below = only_line(checked(to_svg(low))), above = only_line(checked(to_svg(high)));
+  EXPECT_NEAR(below[0].y, above[0].y, 0.11);
+  EXPECT_NEAR(10 * (below[0].y - below[1].y), above[0].y - above[1].y, 1.1);
+}
+
 TEST(LineChart, NotANumberIsAGapAndALonePointADot) {
   const Xml xml = checked(to_svg(chart_of({{"a", {0, 1, 2, 3, 4, 5}, {1, 2, nan, 3, inf, 4}}})));
   const auto points = only_line(xml);

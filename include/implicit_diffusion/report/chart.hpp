@@ -39,6 +39,7 @@ struct LineChart {
   std::vector<Level> levels = {};
   bool log_x = false;
   bool log_y = false;
+  std::vector<double> also_y = {};  // the axis reaches these too: charts that have them in common can be compared
 };
 
 // Throws a usage Error where the lengths of a series differ.
