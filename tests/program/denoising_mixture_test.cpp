@@ -1,9 +1,11 @@
 // The diffusion of a mixture: it comes to the law that is known to be the best, in every loop, and goes on where it was killed.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "program/run_program.hpp"
 
@@ -247,6 +249,25 @@ TEST(DenoisingMixture, AddsUpTheSecondsOfAComparisonOverResumes) {
   EXPECT_NE(r.err.find("2 of 2 runs have a checkpoint"), std::string::npos) << r.err;
   EXPECT_GT(json(folder / "d/summary.json")["seconds"].get<double>(), 1000.0);
   EXPECT_LT(json(folder / "d/summary.json")["seconds"].get<double>(), 1100.0);
+}
+
+// The longest run, which would take days, is begun first; the other two wait for it.
+TEST(DenoisingMixture, SaysInItsReportWhichRunsAnInterruptLeft) {
+  const Folder folder;
+  write(folder / "mine.toml",
+        std::string(experiment) + "[comparison]\nsettings = [\"lambda=1\", \"steps=90000000\", \"lambda=-1\"]\n");
+  Process process(
+      Launch{.arguments = {"run", "mine.toml", "--quiet", "--output", "d", "--set", "slots=4", "--threads", "1"},
+             .folder = folder.path()});
+  while (!fs::exists(folder / "d/settings/queue-sde-4-2/checkpoints"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  process.send(SIGINT);
+  EXPECT_EQ(process.wait().code, 130);
+  const Json s = json(folder / "d/summary.json");
+  EXPECT_EQ(s["status"], "interrupted");
+  const std::string report = contents(folder / "d/report.html");
+  EXPECT_NE(report.find("Interrupted: 1 of 3 runs are here."), std::string::npos);
+  EXPECT_NE(report.find("was interrupted after"), std::string::npos);
 }
 
 TEST(DenoisingMixture, WithoutSettingsIsOneRun) {
