@@ -185,6 +185,14 @@ GaussianMixture DenoisingConfiguration::tilted() const {
   return tilted_law(base, t);
 }
 
+double DenoisingConfiguration::tilted_reward() const {
+  const GaussianMixture law = tilted();
+  double sum = 0;
+  for (std::size_t i = 0; i < law.weights.size(); ++i)
+    for (std::size_t j = 0; j < direction.size(); ++j) sum += law.weights[i] * direction[j] * law.components[i].mean[j];
+  return sum;
+}
+
 DenoisingExperiment read_denoising(const Document& d) {
   Document shared = d;
   shared.table.erase("comparison");

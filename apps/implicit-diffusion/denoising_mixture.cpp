@@ -24,6 +24,7 @@
 #include <cmath>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -443,8 +444,24 @@ std::string cost_line(const DenoisingRow& r) {
                      all.frozen_evaluations, all.frozen_products);
 }
 const std::string cost_head =
-    fmt::format("  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", "calls, last step and all", "evaluations",
-                "products", "frozen", "products", "evaluations", "products", "frozen", "products");
+    fmt::format("  {:<24}{:>23}{:>18}{:>23}{:>19}\n  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n",
+                "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
+                "scores", "products", "scores", "products", "scores", "products", "scores", "products");
+
+// What an interrupt left of a comparison or of a run.
+std::string left_over(const DenoisingExperiment& e, const std::vector<std::optional<DenoisingRow>>& rows,
+                      const std::function<const DenoisingConfiguration&(std::size_t)>& setting_of) {
+  std::string text;
+  std::size_t waiting = 0;
+  for (std::size_t k = 0; k < rows.size(); ++k)
+    if (!rows[k])
+      ++waiting;
+    else if (rows[k]->status == "interrupted")
+      text += fmt::format("  {} made {} of {} steps\n", e.settings.empty() ? "the run" : e.settings[k].folder,
+                          rows[k]->steps, setting_of(k).steps);
+  if (waiting > 0) text += fmt::format("  {} of {} runs had not begun\n", waiting, rows.size());
+  return text.empty() ? "" : text + "  --resume goes on\n";
+}
 
 // The most memory that this process has had so far, as the system counts it; 0 where it does not say.
 std::uint64_t peak_memory() {
@@ -562,8 +579,12 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
     print(fmt::format("{}: interrupted before a run had begun; --resume goes on\n", e.experiment));
     return code;
   }
+  const double best = e.single.tilted_reward();
+  bool alike = true;  // one optimum for all
+  for (std::size_t k = 0; k < rows.size(); ++k) alike = alike && setting_of(k).tilted_reward() == best;
   text = fmt::format("{} (seed {}): {} in {:.1f} s\n", e.experiment, e.seed, status, s.seconds) + table_head + text +
-         cost_head + costs;
+         (alike ? fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best) : "") + cost_head + costs +
+         left_over(e, rows, setting_of);
   close_run(folder.path, text, o, code, [&] { return denoising_report(e, folder.path); });
   if (code == exit_diverged)
     complain(fmt::format(

@@ -76,6 +76,8 @@ struct DenoisingConfiguration : Common {
   MixtureModel model() const { return {spread, base.weights.size(), base.dimension()}; }
   implicit_diffusion::TimeGrid grid() const;
   GaussianMixture tilted() const;
+  // Its mean reward.
+  double tilted_reward() const;
 };
 
 // One run, or several settings of the same problem, each with a folder of its own.

@@ -88,34 +88,6 @@ std::string notice_of(const Json& summary, const std::vector<Files>& runs, std::
 
 GaussianMixture law_of(const Files& f) { return f.configuration->model().law(f.theta); }
 
-// Samples over the contours of a law, in the plane.
-report::Figure picture(const std::string& title, const std::string& caption, const GaussianMixture& law,
-                       const Population<float>* samples, const Window& w) {
-  constexpr std::size_t nodes = 121;
-  report::DensityPlot plot{.title = title,
-                           .x_min = w.x_min,
-                           .x_max = w.x_max,
-                           .y_min = w.y_min,
-                           .y_max = w.y_max,
-                           .columns = nodes,
-                           .rows = nodes,
-                           .x_label = "x₁",
-                           .y_label = "x₂",
-                           .narrow = true};
-  const MixtureLogDensity log_density(law);
-  for (std::size_t r = 0; r < nodes; ++r)
-    for (std::size_t c = 0; c < nodes; ++c)
-      plot.density.push_back(std::exp(log_density(
-          std::array{w.x_min + (w.x_max - w.x_min) * static_cast<double>(c) / static_cast<double>(nodes - 1),
-                     w.y_min + (w.y_max - w.y_min) * static_cast<double>(r) / static_cast<double>(nodes - 1)})));
-  if (samples)
-    for (std::size_t i = 0; i < samples->size(); ++i) {
-      plot.point_x.push_back(static_cast<double>((*samples)(i, 0)));
-      plot.point_y.push_back(static_cast<double>((*samples)(i, 1)));
-    }
-  return {report::to_svg(plot), caption};
-}
-
 // The first coordinate of a few samples on their way.
 report::LineChart paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
   constexpr std::size_t few = 6;
@@ -225,10 +197,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   const GaussianMixture tilted = e.single.tilted();
   const Files& first = runs.front();
   const DenoisingConfiguration& c = *first.configuration;
-  double best = 0;  // E R of the tilted law
-  for (std::size_t i = 0; i < tilted.weights.size(); ++i)
-    for (std::size_t k = 0; k < c.direction.size(); ++k)
-      best += tilted.weights[i] * c.direction[k] * tilted.components[i].mean[k];
+  const double best = e.single.tilted_reward();
 
   const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
   report::Page page{
@@ -243,7 +212,8 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
       {"Weights", fmt::format("{:.4f}", column(first, "weight_error").back()), "largest distance from the tilted law"},
       {"Means", fmt::format("{:.4f}", column(first, "mean_error").back()), "the same, of a coordinate"},
       {"Reward", minus(shown(column(first, "reward").back(), 4)), "mean over the samples"},
-      {"Path KL", shown(column(first, "path_kl").back(), 4), "nats, to the base"}};
+      {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", shown(column(first, "path_kl").back(), 4),
+       c.dynamics == Dynamics::euler_ode ? "the SDE’s, along the paths of the ODE" : "nats, to the base"}};
 
   report::Section laws{
       .heading = "The law and its samples",
@@ -254,24 +224,28 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
           minus(fmt::format("Its mean reward is {:.4f}. ", best)) +
           "A chain of finite horizon comes near it: it begins at N(0, I), not at the noisy law of the data. The "
           "ODE keeps that difference to its end, so its parameters make up for it; the SDE forgets most of it."};
-  laws.three_in_a_row = true;
-  if (c.base.dimension() == 2) {
-    laws.text += " Contours are of the tilted law; samples that follow it fill them.";
-    Window w;
-    w.include(c.base);
-    w.include(tilted);
-    {
-      Population<float> before(static_cast<std::size_t>(c.batch), 2);
-      MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
-      laws.figures.push_back(
-          picture("The base", "Samples of the base over the contours of the tilted law.", tilted, &before, w));
-      constexpr std::size_t most = 11;
-      for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
-        if (runs[k].samples.size() > 0)
-          laws.figures.push_back(picture(runs[k].label, "Samples at the end over the contours of the tilted law.",
-                                         runs[k].configuration->tilted(), &runs[k].samples, w));
-    }
-  }
+  const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base.dimension());
+  const bool plane = shown_coordinates == 2;
+  laws.three_in_a_row = plane;
+  laws.text += plane ? " Contours are of the tilted law; samples that follow it fill them."
+                     : " The curve is the density of the tilted law; it runs through the tops of the bars where "
+                       "samples follow it.";
+  if (c.base.dimension() > 2) laws.text += " Shown are the first two coordinates.";
+  Window w;
+  w.include(marginal(c.base, shown_coordinates));
+  w.include(marginal(tilted, shown_coordinates));
+  const auto add_picture = [&](const std::string& title, const std::string& caption, const GaussianMixture& law,
+                               const Population<float>& samples) {
+    laws.figures.push_back(
+        draw({title, caption, marginal(law, shown_coordinates), &samples, nullptr, {}, plane, "the tilted law"}, w));
+  };
+  Population<float> before(static_cast<std::size_t>(c.batch), c.base.dimension());
+  MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
+  add_picture("The base", "Samples of the base.", tilted, before);
+  constexpr std::size_t most = 11;
+  for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
+    if (runs[k].samples.size() > 0)
+      add_picture(runs[k].label, "Samples at the end.", runs[k].configuration->tilted(), runs[k].samples);
   page.sections.push_back(std::move(laws));
 
   report::Section curves{.heading = "Curves"};
@@ -309,10 +283,12 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   law_table.tables.push_back(std::move(t));
   page.sections.push_back(std::move(law_table));
 
-  report::Section all{.heading = "All runs",
-                      .text =
-                          "M slots of the queue advance together, T/M steps each: M = 1 is the nested loop, M = T the "
-                          "single loop. Memory is that of the populations, the queue and its paths."};
+  report::Section all{
+      .heading = "All runs",
+      .text =
+          "M slots of the queue advance together, T/M steps each: M = 1 is the nested loop, M = T the "
+          "single loop. Steps are those of θ, each with a gradient from one batch. Memory is that of the populations, "
+          "the queue and its paths. "};
   report::Section costs{
       .heading = "What it cost",
       .text =
@@ -320,7 +296,8 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
           "T of them, and those of states that were not kept are made again for the gradient. A product is a step of "
           "the adjoint, the score’s derivatives times a vector: a gradient takes T of them. The frozen model is the "
           "base, which the path KL asks for at every point."};
-  report::Table table{{"run", "T", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"}, {}};
+  report::Table table{{"run", "T", "steps", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"},
+                      {}};
   const auto cost_head = [](const char* of) {
     return report::Table{{of, "evaluations", "products", "evaluations, frozen", "products, frozen"}, {}};
   };
@@ -332,7 +309,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
         return r.is_object() && r.contains(key) && r[key].is_number() ? r[key].get<double>() : Figures::none;
       };
       table.rows.push_back(
-          {runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
+          {runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")), fmt::format("{:.0f}", value("steps")),
            shown(column(runs[k], "exact_kl").back(), 4), fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
            fmt::format("{:.4f}", column(runs[k], "mean_error").back()), minus(shown(value("reward"), 4)),
            shown(value("path_kl"), 4), shown(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});

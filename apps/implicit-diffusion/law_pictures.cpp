@@ -57,9 +57,6 @@ void Window::include(const GaussianMixture& m) {
   }
 }
 
-namespace {
-
-// The marginal law of the first d coordinates.
 GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
   GaussianMixture out{m.weights, {}};
   for (const Gaussian& g : m.components) {
@@ -71,6 +68,8 @@ GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
   }
   return out;
 }
+
+namespace {
 
 std::vector<double> coordinate(const Population<float>* points, std::size_t j) {
   std::vector<double> values;
@@ -155,8 +154,11 @@ std::string judge(const LawPicture& picture, const MixtureLogDensity& log_densit
   };
   std::string text = fmt::format("{} of them", share(*picture.samples));
   if (picture.target) text += fmt::format(" and {} of the {}", share(picture.target->points), picture.target->name);
-  return text + fmt::format(" lie where {} has 90\u00a0% of its mass.", the_law);
+  return text + fmt::format(" lie where {} has 90\u00a0% of its mass.",
+                            picture.law_name == "π*(θ)" ? the_law : picture.law_name);
 }
+
+}  // namespace
 
 report::Figure draw(const LawPicture& picture, const Window& w) {
   const MixtureLogDensity log_density(picture.law);
@@ -166,8 +168,6 @@ report::Figure draw(const LawPicture& picture, const Window& w) {
   if (picture.samples) figure.caption += " " + judge(picture, log_density);
   return figure;
 }
-
-}  // namespace
 
 LawPictures::LawPictures(const RunFiles& run)
     : run_(run),

@@ -43,6 +43,12 @@ struct LawPicture {
   std::string law_name = "π*(θ)";
 };
 
+// With samples, the caption says how many of them lie where the law has nine tenths of its mass.
+implicit_diffusion::report::Figure draw(const LawPicture& picture, const Window& w);
+
+// The marginal law of the first d coordinates.
+GaussianMixture marginal(const GaussianMixture& m, std::size_t d);
+
 // The pictures of a run's law: a window that has room for all of them, and one picture at a time. The laws of its
 // potential must have a closed form.
 class LawPictures {

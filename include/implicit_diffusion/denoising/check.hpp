@@ -19,7 +19,8 @@ struct ScoreCheck {
       0;  // of s_theta' c; both relative to the largest entry of the exact one, or to 1 where that is smaller
 };
 
-// Errors of about 1e-9 are those of the differences themselves; a wrong product has errors of its own size.
+// Errors of about 1e-9 are those of the differences themselves; a wrong product has errors of its own size. A model that keeps what it prepares
+// in single precision has errors of some 1e-3: differences of 1e-5 see its roundings. Keep doubles, and let kernels convert them.
 template <PointScoreModel M>
 ScoreCheck check_score_model(M model, std::span<const double> theta, double tau, std::size_t points = 20,
                              Noise noise = Noise(0)) {

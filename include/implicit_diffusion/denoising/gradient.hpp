@@ -123,6 +123,8 @@ class PathGradient {
   void estimate(const PathBatch<Real>& b, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     detail::require_finished(chain_, b);
     detail::require_room(chain_, gradient);
+    if (b.path.empty())
+      throw Error(ErrorKind::usage, "batch", "it has no path: sample_and_estimate() keeps none, advance() does");
     const std::size_t kept = (chain_.steps() + chain_.keep_every() - 1) / chain_.keep_every();
     if (b.path.size() < kept || (!chain_.keeps_all() && (b.thetas.empty() || b.thetas.back().until != b.step)))
       throw Error(ErrorKind::usage, "batch", "its path was kept by a chain with another keep_every");
