@@ -46,6 +46,11 @@ DenoisingConfiguration read_single(const Document& d) {
   c.slots = top.integer("slots", std::max<std::int64_t>(1, c.steps_per_sample / 4), 1, most_steps);
   if (c.steps_per_sample % c.slots != 0)
     top.fail("slots", fmt::format("{} does not divide the {} steps of a sample", c.slots, c.steps_per_sample));
+  try {
+    (void)c.grid();
+  } catch (const Error&) {
+    top.fail("horizon", fmt::format("{} is too short for {} steps of the schedule", c.horizon, c.steps_per_sample));
+  }
   c.keep_every = top.integer("keep_every", 1, 1, most_steps);
   c.batch = top.integer("batch", c.batch, 1);
   c.steps = top.integer("steps", c.steps, 0);
@@ -66,6 +71,8 @@ DenoisingConfiguration read_single(const Document& d) {
   const std::vector<double> weights = base.numbers("weights", {});
   const Matrix means = base.matrix("means");
   std::vector<Matrix> covariances;
+  if (base.contains("covariances") && base.contains("deviations"))
+    base.fail("deviations", "the covariances are given already");
   if (base.contains("covariances")) {
     covariances = base.matrices("covariances");
   } else {
@@ -121,10 +128,23 @@ DenoisingConfiguration read_single(const Document& d) {
     c.base.weights.push_back(weights[i] / sum);
     c.base.components.push_back(std::move(g));
   }
-  try {
-    (void)c.model().parameters_of(c.base);
-  } catch (const Error& e) {
-    base.fail(base.contains("covariances") ? "covariances" : "deviations", e.what());
+  const auto fits = [](const auto& model, const GaussianMixture& law) -> std::optional<std::string> {
+    try {
+      (void)model.parameters_of(law);
+    } catch (const Error& e) {
+      const std::string_view text = e.what();
+      return std::string(text.starts_with("law: ") ? text.substr(5) : text);
+    }
+    return std::nullopt;
+  };
+  if (const auto why = fits(c.model(), c.base))
+    base.fail(base.contains("covariances") ? "covariances" : "deviations", *why);
+  for (std::size_t i = 0; i < n; ++i) {  // in every direction, not along the axes alone
+    GaussianMixture less{{1.0}, {c.base.components[i]}};
+    for (std::size_t a = 0; a < dimension; ++a) less.components[0].covariance[a * (dimension + 1)] -= 0.999e-6;
+    if (fits(Model(1, dimension), less))
+      base.fail(base.contains("covariances") ? "covariances" : "deviations",
+                fmt::format("matrix {} has a direction with a variance below 1e-6", i + 1));
   }
 
   Section reward = top.section("reward");

@@ -586,11 +586,14 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
          (alike ? fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best) : "") + cost_head + costs +
          left_over(e, rows, setting_of);
   close_run(folder.path, text, o, code, [&] { return denoising_report(e, folder.path); });
-  if (code == exit_diverged)
-    complain(fmt::format(
-        "{}: a run diverged after {} steps: a sample, the gradient or theta was no longer finite; a "
-        "learning_rate smaller than {} may help",
-        e.experiment, (*failed)->steps, setting_of(static_cast<std::size_t>(failed - rows.begin())).learning_rate));
+  if (code == exit_diverged) {
+    const std::int64_t steps = (*failed)->steps;
+    const DenoisingConfiguration& c = setting_of(static_cast<std::size_t>(failed - rows.begin()));
+    complain(fmt::format("{}: a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}",
+                         e.experiment, steps,
+                         steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)
+                                    : fmt::format("a learning_rate smaller than {} may help", c.learning_rate)));
+  }
   return code;
 }
 

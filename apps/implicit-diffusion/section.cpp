@@ -83,8 +83,9 @@ toml::table& set_key(toml::table& table, const Override& o) {
 
 // A law can be given in several ways, each of them a group of keys. One that the command line gives takes the place of
 // the file's.
-const std::vector<std::vector<std::string_view>> ways_to_give_a_law{
-    {"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}};
+using Ways = std::vector<std::vector<std::string_view>>;
+const std::vector<Ways> alternatives{{{"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}},
+                                     {{"deviations"}, {"covariances"}}};
 
 void drop_other_ways(toml::table& table, const std::string& full_key,
                      const std::map<std::string, std::string>& from_command_line) {
@@ -92,10 +93,12 @@ void drop_other_ways(toml::table& table, const std::string& full_key,
   if (dot == std::string::npos) return;
   const std::string prefix = full_key.substr(0, dot + 1), key = full_key.substr(dot + 1);
   const auto has_key = [&](const auto& way) { return std::find(way.begin(), way.end(), key) != way.end(); };
-  if (std::none_of(ways_to_give_a_law.begin(), ways_to_give_a_law.end(), has_key)) return;
-  for (const auto& way : ways_to_give_a_law)
-    for (const std::string_view other : way)
-      if (!has_key(way) && !from_command_line.contains(prefix + std::string(other))) table.erase(other);
+  for (const Ways& ways : alternatives) {
+    if (std::none_of(ways.begin(), ways.end(), has_key)) continue;
+    for (const auto& way : ways)
+      for (const std::string_view other : way)
+        if (!has_key(way) && !from_command_line.contains(prefix + std::string(other))) table.erase(other);
+  }
 }
 
 // The line of every key.

@@ -123,6 +123,44 @@ TYPED_TEST(MixtureScoreForms, HoldsOnTheWayOut) {
   EXPECT_LT(worst_sums, 10);
 }
 
+// A sample in the outskirts of a wide component, a narrow one far away: the latter's term is 0 in any precision, but its score is so large that
+// 2^-126, where single precision ends, would show. As far out as single precision goes without help, and on.
+TYPED_TEST(MixtureScoreForms, ForgetsANarrowComponentFarAway) {
+  MixtureScore<TypeParam::value> model(2, 2);
+  Vector theta(model.parameters(), 0.0);
+  theta[model.mean_at(0)] = 1e4;
+  theta[model.mean_at(1)] = -1e4;
+  const std::size_t size = model.spread_size();
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t k = 0; k < size; ++k)
+      if (size < 3 || k != 1) theta[model.spread_at(i) + k] = std::log(i == 0 ? 1e-3 : 500.0);  // k = 1: L_10
+  model.prepare(theta);
+  const auto level = model.level(1e-7);
+  for (const double deviations : {0.0, 1.0, 4.0, 6.0, 8.0, 9.0, 10.0, 20.0}) {
+    const float y[2] = {static_cast<float>(-1e4 + 400 * deviations), static_cast<float>(300 * deviations)},
+                c[2] = {1.0f, -0.5f};
+    float s[2], back[2];
+    std::vector<float> sums(level.sums(), 0.0f);
+    const auto point = kernel::point_of<float, 2>(level, y);
+    point.score(s);
+    point.pull_back(s, c, back, sums.data());
+    Vector gradient(model.parameters(), 0.0);
+    level.add_gradient(Vector(sums.begin(), sums.end()).data(), gradient.data());
+    // All is that of the wide component: precision p, and derivatives of c . s by its mean alone and its own spread.
+    const double p = 1 / 250000.0;
+    const double roundings = 0x1p-24 * (8 + deviations * deviations / 4);
+    for (std::size_t j = 0; j < 2; ++j) {
+      EXPECT_NEAR(static_cast<double>(s[j]), -p * (static_cast<double>(y[j]) - (j == 0 ? -1e4 : 0.0)), 1e-5 * p * 500)
+          << deviations;
+      EXPECT_NEAR(static_cast<double>(back[j]), -p * static_cast<double>(c[j]), 20 * roundings * p) << deviations;
+      EXPECT_EQ(gradient[model.mean_at(0) + j], 0.0) << deviations;
+      EXPECT_NEAR(gradient[model.mean_at(1) + j], p * static_cast<double>(c[j]), 20 * roundings * p) << deviations;
+    }
+    EXPECT_EQ(gradient[0], 0.0) << deviations;
+    for (std::size_t k = 0; k < size; ++k) EXPECT_EQ(gradient[model.spread_at(0) + k], 0.0) << deviations;
+  }
+}
+
 // Far from all components every term of the sum would vanish in single precision, and there the nearest component is the whole score. Every
 // third lane is far; the others do not notice.
 TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {

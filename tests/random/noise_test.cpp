@@ -1,6 +1,7 @@
 // The noise as a function: its definition, and that all ways of asking give the same bits. Its law is in
 // normal_test.cpp.
 #include "implicit_diffusion/random/noise.hpp"
+#include "implicit_diffusion/simd/level.hpp"
 
 #include <Random123/philox.h>
 #include <gtest/gtest.h>
@@ -118,6 +119,32 @@ TEST(Noise, BlockFillEqualsSingleDraws) {
       }
     }
   }
+}
+
+// Long requests go through loops of their own, which differ between levels: all of them against single groups.
+TEST(Noise, LongFillsEqualSingleGroupsAtEveryLevel) {
+  const Noise noise{11};
+  const Moment moment{4, 2};
+  const Level before = active_level();
+  for (const Level level : {Level::baseline, Level::v3, Level::v4}) {
+    if (level > machine_level()) continue;
+    use_level(level);
+    for (const std::size_t dimension : {1u, 2u, 3u, 8u})
+      for (const std::size_t first : {0u, 5u})
+        for (const std::size_t groups : {8u, 64u, 65u, 129u}) {
+          const float canary = 1234.5f;
+          std::vector<float> out(groups * dimension * noise_lanes + 1, canary), group(dimension * noise_lanes);
+          noise.normals(Stream::sampling, moment, dimension, first, groups, out.data());
+          EXPECT_EQ(out.back(), canary) << "written beyond the end";
+          for (std::size_t g = 0; g < groups; ++g) {
+            noise.normals(Stream::sampling, moment, dimension, first + g, 1, group.data());
+            EXPECT_TRUE(std::equal(group.begin(), group.end(),
+                                   out.begin() + static_cast<std::ptrdiff_t>(g * dimension * noise_lanes)))
+                << to_string(level) << ", dimension " << dimension << ", group " << g << " of " << groups;
+          }
+        }
+  }
+  use_level(before);
 }
 
 TEST(Noise, OrderOfQueriesDoesNotMatter) {

@@ -297,6 +297,16 @@ TEST(Exp2Fixed, Error) {
   EXPECT_GT(worst, 1e-8) << "nothing was compared";
   EXPECT_NEAR(exp2_fixed(3.25 * exp2_unit), std::exp2(3.25), 1e-14);
 }
+TEST(Exp2, IsZeroBelowWhatItIsDefinedFor) {
+  const auto unit = static_cast<float>(exp2_unit);
+  EXPECT_EQ(exp2_or_zero(-125.5f * unit), exp2_fixed(-125.5f * unit));
+  EXPECT_GT(exp2_or_zero(-126.0f * unit), 0.0f);
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float low : {-126.00001f, -127.0f, -255.0f, -256.0f, -1000.0f, -1e20f, -inf})
+    EXPECT_EQ(exp2_or_zero(low * unit), 0.0f) << low;
+  EXPECT_EQ(exp2_or_zero(std::numeric_limits<float>::quiet_NaN()), 0.0f);
+  EXPECT_EQ(exp2_or_zero(-1e4 * exp2_unit), 0.0);
+}
 // Doubles use no fma: these bits are the same on every machine and in every build. A compiler that fuses on its own
 // would show here.
 TEST(Elementary, DoublesHaveTheSameBitsEverywhere) {

@@ -248,12 +248,11 @@ class MixtureScore<form>::Level {
   [[gnu::always_inline]] N add_up(const N* y, const N& shift, const N& scale, N* s, N* e) const {
     using Real = Scalar<N>;
     const std::size_t d = D ? D : d_;
-    const N lowest(static_cast<Real>(exp2_lowest<N>));
     N total(Real(0)), sum[D ? D : largest_dimension];
     for (std::size_t j = 0; j < d; ++j) sum[j] = N(Real(0));
     for (std::size_t i = 0; i < n_; ++i) {
       N v[D ? D : largest_dimension];
-      const N term = scale * exp2_fixed(max(approach<D>(i, y, v) - shift, lowest));
+      const N term = scale * exp2_or_zero(approach<D>(i, y, v) - shift);
       const N weight = form == Spread::isotropic ? term * N(*precision<N, D>(i)) : term;
       total = total + term;
       for (std::size_t j = 0; j < d; ++j) sum[j] = fma(weight, v[j], sum[j]);

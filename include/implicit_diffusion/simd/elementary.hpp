@@ -223,6 +223,14 @@ template <Number Real>
 inline constexpr Scalar<Real> exp2_lowest = std::same_as<Scalar<Real>, float> ? Scalar<Real>(-126 * exp2_unit)
                                                                               : Scalar<Real>(-1000 * exp2_unit);
 
+// exp2_fixed() where it is defined, 0 below: for terms of a sum beside which what is left there would still count, times a large number. NaN
+// gives 0. (Below, exp2_fixed() gives bits that mean nothing, and no harm is done.)
+template <Number Real>
+[[gnu::always_inline]] inline Real exp2_or_zero(Real t) {
+  const Real lowest(static_cast<Scalar<Real>>(exp2_lowest<Real>));
+  return select(t >= lowest, exp2_fixed(t), Real(Scalar<Real>(0)));
+}
+
 // The natural logarithm.
 template <Number Real>
 [[gnu::always_inline]] inline Real log(Real x) {
