@@ -98,14 +98,7 @@ template <FloatNumber Real>
 [[gnu::always_inline]] inline NormalPair<Real> box_muller(Integer<Real> radius, Integer<Real> angle) {
   BoxMullerSteps<Real> z;
   z.begin(radius, angle);
-  z.template next<1>();
-  z.template next<2>();
-  z.template next<3>();
-  z.template next<4>();
-  z.template next<5>();
-  z.template next<6>();
-  z.template next<7>();
-  z.template next<8>();
+  detail::next_to<8>(z);
   return z.end();
 }
 

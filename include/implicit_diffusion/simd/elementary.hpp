@@ -126,6 +126,13 @@ template <Number Real>
   return {to_real(exponent), as_real(bits - exponent)};
 }
 
+// next<1>(), ..., next<n>() of something that is done in steps.
+template <int n, class Steps>
+[[gnu::always_inline]] inline void next_to(Steps& steps) {
+  if constexpr (n > 1) next_to<n - 1>(steps);
+  steps.template next<n>();
+}
+
 // factor log(x) = factor (exponent ln 2 + log(1 + f)), factor 1 or -2: a power of two costs no digits.
 //
 // Floats: log(1 + f) = f + f^2 P(f), relative error 2.8e-8; ln 2 in one number is off by 1.9e-9 only. With g = factor f this is
@@ -165,13 +172,7 @@ template <FloatNumber Real>
 [[gnu::always_inline]] inline Real log_of(Decomposition<Real> x) {
   LogSteps<1, Real> log;
   log.begin(x);
-  log.template next<1>();
-  log.template next<2>();
-  log.template next<3>();
-  log.template next<4>();
-  log.template next<5>();
-  log.template next<6>();
-  log.template next<7>();
+  next_to<7>(log);
   return log.end();
 }
 // Doubles: with s = f / (2 + f), log(1 + f) = 2 atanh(s) = 2 s + s R(s^2), relative error 1.6e-17; written as f plus a
@@ -356,10 +357,7 @@ template <FloatNumber Real>
 [[gnu::always_inline]] inline SineCosine<Real> sine_cosine(Integer<Real> bits) {
   SineCosineSteps<Real> direction;
   direction.begin(bits);
-  direction.template next<1>();
-  direction.template next<2>();
-  direction.template next<3>();
-  direction.template next<4>();
+  detail::next_to<4>(direction);
   return direction.end();
 }
 
