@@ -73,6 +73,7 @@ DenoisingConfiguration read_single(const Document& d) {
   std::vector<Matrix> covariances;
   if (base.contains("covariances") && base.contains("deviations"))
     base.fail("deviations", "the covariances are given already");
+  const char* spread_key = base.contains("covariances") ? "covariances" : "deviations";
   if (base.contains("covariances")) {
     covariances = base.matrices("covariances");
   } else {
@@ -95,8 +96,7 @@ DenoisingConfiguration read_single(const Document& d) {
     base.fail("means", fmt::format("{} coordinates, there can be 1 to {}", dimension, Model::largest_dimension));
   if (weights.size() != n) base.fail("weights", fmt::format("{} given, there are {} means", weights.size(), n));
   if (covariances.size() != n)
-    base.fail(base.contains("covariances") ? "covariances" : "deviations",
-              fmt::format("{} given, there are {} means", covariances.size(), n));
+    base.fail(spread_key, fmt::format("{} given, there are {} means", covariances.size(), n));
   double sum = 0;
   for (const double w : weights) {
     if (!(w > 0)) base.fail("weights", fmt::format("{} must be positive", w));
@@ -118,8 +118,7 @@ DenoisingConfiguration read_single(const Document& d) {
     if (!square) base.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, dimension, dimension));
     for (std::size_t a = 0; a < dimension; ++a)
       if (const double v = g.covariance[a * dimension + a]; !(v <= 1e6 && (v <= 0 || v >= 1e-6)))
-        base.fail(base.contains("covariances") ? "covariances" : "deviations",
-                  fmt::format("matrix {} has a variance of {}, it must be between 1e-6 and 1e6", i + 1, v));
+        base.fail(spread_key, fmt::format("matrix {} has a variance of {}, it must be between 1e-6 and 1e6", i + 1, v));
     for (std::size_t a = 0; a < dimension; ++a)
       for (std::size_t b = 0; b < a; ++b)
         if (std::abs(g.covariance[a * dimension + b] - g.covariance[b * dimension + a]) >
@@ -137,14 +136,12 @@ DenoisingConfiguration read_single(const Document& d) {
     }
     return std::nullopt;
   };
-  if (const auto why = fits(c.model(), c.base))
-    base.fail(base.contains("covariances") ? "covariances" : "deviations", *why);
+  if (const auto why = fits(c.model(), c.base)) base.fail(spread_key, *why);
   for (std::size_t i = 0; i < n; ++i) {  // in every direction, not along the axes alone
     GaussianMixture less{{1.0}, {c.base.components[i]}};
     for (std::size_t a = 0; a < dimension; ++a) less.components[0].covariance[a * (dimension + 1)] -= 0.999e-6;
     if (fits(Model(1, dimension), less))
-      base.fail(base.contains("covariances") ? "covariances" : "deviations",
-                fmt::format("matrix {} has a direction with a variance below 1e-6", i + 1));
+      base.fail(spread_key, fmt::format("matrix {} has a direction with a variance below 1e-6", i + 1));
   }
 
   Section reward = top.section("reward");

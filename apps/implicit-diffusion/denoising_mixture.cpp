@@ -24,7 +24,6 @@
 #include <cmath>
 #include <exception>
 #include <fstream>
-#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -448,9 +447,12 @@ const std::string cost_head =
                 "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
                 "scores", "products", "scores", "products", "scores", "products", "scores", "products");
 
+const DenoisingConfiguration& setting_of(const DenoisingExperiment& e, std::size_t k) {
+  return e.settings.empty() ? e.single : e.settings[k].configuration;
+}
+
 // What an interrupt left of a comparison or of a run.
-std::string left_over(const DenoisingExperiment& e, const std::vector<std::optional<DenoisingRow>>& rows,
-                      const std::function<const DenoisingConfiguration&(std::size_t)>& setting_of) {
+std::string left_over(const DenoisingExperiment& e, const std::vector<std::optional<DenoisingRow>>& rows) {
   std::string text;
   std::size_t waiting = 0;
   for (std::size_t k = 0; k < rows.size(); ++k)
@@ -458,7 +460,7 @@ std::string left_over(const DenoisingExperiment& e, const std::vector<std::optio
       ++waiting;
     else if (rows[k]->status == "interrupted")
       text += fmt::format("  {} made {} of {} steps\n", e.settings.empty() ? "the run" : e.settings[k].folder,
-                          rows[k]->steps, setting_of(k).steps);
+                          rows[k]->steps, setting_of(e, k).steps);
   if (waiting > 0) text += fmt::format("  {} of {} runs had not begun\n", waiting, rows.size());
   return text.empty() ? "" : text + "  --resume goes on\n";
 }
@@ -547,15 +549,12 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   std::string status = "completed";
   Json results = Json::array();
   std::string text, costs;
-  const auto setting_of = [&](std::size_t k) -> const DenoisingConfiguration& {
-    return e.settings.empty() ? e.single : e.settings[k].configuration;
-  };
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const auto& r = rows[k];
     if (!r || (r->status != "completed" && status != "diverged")) status = r ? r->status : "interrupted";
     if (!r) continue;
     results.push_back(json_of(*r));
-    text += table_line(*r, setting_of(k));
+    text += table_line(*r, setting_of(e, k));
     costs += cost_line(*r);
   }
   const DenoisingRow* first = rows.front() ? &*rows.front() : nullptr;
@@ -581,14 +580,14 @@ int run_denoising(const DenoisingExperiment& e, const RunOptions& o) {
   }
   const double best = e.single.tilted_reward();
   bool alike = true;  // one optimum for all
-  for (std::size_t k = 0; k < rows.size(); ++k) alike = alike && setting_of(k).tilted_reward() == best;
+  for (std::size_t k = 0; k < rows.size(); ++k) alike = alike && setting_of(e, k).tilted_reward() == best;
   text = fmt::format("{} (seed {}): {} in {:.1f} s\n", e.experiment, e.seed, status, s.seconds) + table_head + text +
          (alike ? fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best) : "") + cost_head + costs +
-         left_over(e, rows, setting_of);
+         left_over(e, rows);
   close_run(folder.path, text, o, code, [&] { return denoising_report(e, folder.path); });
   if (code == exit_diverged) {
     const std::int64_t steps = (*failed)->steps;
-    const DenoisingConfiguration& c = setting_of(static_cast<std::size_t>(failed - rows.begin()));
+    const DenoisingConfiguration& c = setting_of(e, static_cast<std::size_t>(failed - rows.begin()));
     complain(fmt::format("{}: a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}",
                          e.experiment, steps,
                          steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)

@@ -81,7 +81,7 @@ void* kernel_scratch(std::size_t bytes) {
     if (memory) give_memory(memory);
     memory = nullptr;
     size = 0;
-    const std::size_t pages = (bytes + 4096) / 4096 * 4096;
+    const std::size_t pages = (bytes + 4096) / 4096 * 4096;  // one at least: it is never null
     memory = take_memory(pages);
     size = pages;
   }

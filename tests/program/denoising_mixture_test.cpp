@@ -272,7 +272,11 @@ TEST(DenoisingMixture, SaysInItsReportWhichRunsAnInterruptLeft) {
   while (!fs::exists(folder / "d/settings/queue-sde-4-2/checkpoints"))
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   process.send(SIGINT);
-  EXPECT_EQ(process.wait().code, 130);
+  const Result r = process.wait();
+  EXPECT_EQ(r.code, 130);
+  EXPECT_NE(r.out.find("of 90000000 steps"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("2 of 3 runs had not begun"), std::string::npos) << r.out;
+  EXPECT_NE(r.out.find("--resume goes on"), std::string::npos) << r.out;
   const Json s = json(folder / "d/summary.json");
   EXPECT_EQ(s["status"], "interrupted");
   const std::string report = contents(folder / "d/report.html");
@@ -289,6 +293,35 @@ TEST(DenoisingMixture, WithoutSettingsIsOneRun) {
   ASSERT_EQ(s["results"].size(), 1U);
   EXPECT_EQ(s["results"][0]["slots"], 16);
   EXPECT_FALSE(fs::exists(folder / "d/settings"));
+}
+
+// On the line, in the plane and beyond: the base and the end, each with the share of its samples where the tilted law has most of its mass.
+TEST(DenoisingMixture, HasPicturesInAnyDimension) {
+  const Folder folder;
+  const std::vector<Words> means{
+      {"base.means=[[-1.0], [1.0]]", "reward.direction=[1.0]", "density of the tilted law"},
+      {"base.means=[[-1.0, 0.0], [1.0, 0.5]]", "reward.direction=[1.0, 0.0]", "Contours"},
+      {"base.means=[[-1.0, 0.0, 2.0], [1.0, 0.5, 0.0]]", "reward.direction=[1.0, 0.0, 0.0]", "first two coordinates"}};
+  for (const Words& m : means) {
+    const Result r = run(folder, {"run",      "denoising-mixture",
+                                  "--quiet",  "--overwrite",
+                                  "--output", "d",
+                                  "--steps",  "2",
+                                  "--set",    "comparison.settings=[]",
+                                  "--set",    "base.weights=[0.5, 0.5]",
+                                  "--set",    "base.deviations=[0.5, 0.5]",
+                                  "--set",    m[0],
+                                  "--set",    m[1],
+                                  "--set",    "steps_per_sample=8",
+                                  "--set",    "slots=2"});
+    ASSERT_EQ(r.code, 0) << r.err;
+    const std::string report = contents(folder / "d/report.html");
+    std::size_t shares = 0;
+    for (std::size_t at = 0; (at = report.find("of them lie where the tilted law has", at)) != std::string::npos; ++at)
+      ++shares;
+    EXPECT_EQ(shares, 2U) << m[0];
+    EXPECT_NE(report.find(m[2]), std::string::npos) << m[0];
+  }
 }
 
 TEST(DenoisingMixture, ThatDivergesSaysSo) {
