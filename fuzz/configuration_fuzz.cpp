@@ -1,9 +1,9 @@
 // Experiment files of the kinds langevin and langevin-comparison.
-#include "configuration.hpp"
-#include "experiment.hpp"
+#include "experiment/registry.hpp"
+#include "experiment/table_reader.hpp"
 #include "fuzz/fuzz.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "section.hpp"
+#include "langevin/configuration.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // The command-line program: its streams, and what becomes of errors.
-#include "commands.hpp"
+#include "commands/commands.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 

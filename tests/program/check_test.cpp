@@ -4,7 +4,7 @@
 #include <limits>
 #include <memory>
 
-#include "apps/implicit-diffusion/check_rows.hpp"
+#include "experiment/check_rows.hpp"
 #include "implicit_diffusion/langevin/estimator.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"

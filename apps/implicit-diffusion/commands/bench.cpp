@@ -1,0 +1,377 @@
+// Fixed problems, verified, then timed.
+//
+// A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two times of the same run.
+// What the joint step cannot do without are its random bits, their transformation to normals, and its exponentials: these are timed alone,
+// in the same amounts, and the step is compared with their sum.
+#include "commands/commands.hpp"
+#include "experiment/registry.hpp"
+#include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/denoising/mixture_score.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/timing.hpp"
+#include "implicit_diffusion/langevin.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "langevin/recorder.hpp"
+#include "src/langevin/kernel_table.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <numbers>
+#include <optional>
+#include <thread>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+std::string machine() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
+}
+
+// Seconds of one call: the median of `repetitions`.
+template <class Work>
+double median_seconds(Work&& work, int repetitions = 9) {
+  std::vector<double> seconds;
+  for (int i = 0; i < repetitions; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
+  return seconds[static_cast<std::size_t>(repetitions / 2)];
+}
+
+// Centres on a circle in the first two coordinates (on a line in one dimension).
+std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
+  std::vector<std::vector<double>> centres(wells, std::vector<double>(dimension));
+  for (std::size_t i = 0; i < wells; ++i) {
+    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(wells);
+    centres[i][0] = 4 * std::cos(angle);
+    if (dimension > 1) centres[i][1] = 4 * std::sin(angle);
+  }
+  return centres;
+}
+
+// The single loop on a ring of wells with the paper's reward, ready to go on.
+template <class Real>
+class RewardLoop {
+ public:
+  RewardLoop(std::size_t particles, std::size_t wells, std::size_t dimension, Workers* workers)
+      : engine_(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension),
+                {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
+        state_{0, std::vector<double>(wells), Population<Real>(particles, dimension), GradientDescent{{0.1}}} {
+    StandardNormalStart<Real>{Noise(1)}.draw(state_.population, 0);
+    for (std::size_t i = 0; i < wells; i += 2) state_.theta[i] = 1.5;
+  }
+
+  void run(std::int64_t steps) { single_loop(engine_, engine_, state_, {.steps = state_.step + steps}); }
+  const std::vector<double>& theta() const { return state_.theta; }
+
+ private:
+  static typename GradientEstimator<Real>::Terms terms(std::size_t dimension) {
+    std::vector<double> centre(dimension);
+    centre[0] = 4;
+    if (dimension > 1) centre[1] = 3.8;
+    typename GradientEstimator<Real>::Terms t;
+    t.push_back(std::make_unique<RewardTerm<Real>>(HardReward(centre, 20, 2.5)));
+    return t;
+  }
+
+  LangevinEngine<Real> engine_;
+  State<Population<Real>, GradientDescent> state_;
+};
+
+// Nanoseconds for each particle and step of the single loop.
+double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dimension = 2, Workers* workers = nullptr) {
+  RewardLoop<float> loop(particles, wells, dimension, workers);
+  const auto steps =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
+  loop.run(steps);
+  return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
+}
+
+// What two threads can do here at best: the work of two in the time of one would be 2. Processors that are two halves of one core, or that
+// others use meanwhile, give less.
+double two_threads_apart(const KernelSet& kernels) {
+  struct Own {
+    alignas(64) float work[block_size] = {}, result[block_size];
+  };
+  Own own[2];
+  Workers pair(2);
+  const auto seconds = [&](std::size_t threads) {
+    return median_seconds(
+        [&] {
+          pair.for_each(threads, 1, [&](std::size_t t) {
+            for (int i = 0; i < 20'000; ++i) kernels.exponentials(own[t].work, groups_per_block, own[t].result);
+          });
+        },
+        25);
+  };
+  const double one = seconds(1);
+  return 2 * one / seconds(2);
+}
+
+// Fast and wrong is worth nothing: 50 steps in single precision on lanes against 50 in double precision, the same noise. Rounding makes
+// theta differ by about 1e-6; a wrong term would by 1e-2.
+void verify(std::string& text) {
+  constexpr std::int64_t steps = 50;
+  RewardLoop<float> fast(10'001, 6, 2, nullptr);
+  RewardLoop<double> reference(10'001, 6, 2, nullptr);
+  fast.run(steps);
+  reference.run(steps);
+  double worst = 0;
+  for (std::size_t j = 0; j < 6; ++j) worst = std::max(worst, std::abs(fast.theta()[j] - reference.theta()[j]));
+  text += fmt::format(
+      "verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n",
+      steps, worst);
+  if (!(worst < 1e-4))
+    throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
+}
+
+// What a call takes in memory beyond what there is before it, in megabytes: the peak of the resident memory, from the counter that the kernel
+// sets back on request (proc(5), clear_refs). None where it does not let us.
+template <class Work>
+std::optional<double> extra_megabytes(Work&& work) {
+  const auto kilobytes = [](const std::string& name) {
+    std::ifstream file("/proc/self/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(name)) return std::stod(line.substr(name.size()));
+    return 0.0;
+  };
+  malloc_trim(0);  // what was freed before must not serve unseen
+  if (std::ofstream file("/proc/self/clear_refs"); !(file << "5" << std::flush)) return std::nullopt;
+  const double before = kilobytes("VmRSS:");
+  work();
+  return (kilobytes("VmHWM:") - before) / 1024;
+}
+
+// A denoising diffusion of six Gaussians in the plane, 256 steps of the reverse SDE: sampling, and the gradient by 24 parameters. Verified
+// against double precision first. benchmarks/rivals/diffusion.py has the same in other frameworks.
+constexpr std::size_t denoising_steps = 256;
+struct FirstCoordinate {
+  static constexpr bool any_number = true;
+  template <class N>
+  N operator()(const N* y) const {
+    return y[0];
+  }
+};
+template <class Real>
+struct DenoisingBench {
+  MixtureScore<Spread::isotropic> model{6, 2};
+  std::vector<double> theta = std::vector<double>(24);
+  ReverseChain<Real> chain;
+  PathBatch<Real> batch;
+
+  DenoisingBench(std::size_t n, std::size_t keep_every = 1)
+      : chain(model, uniform_grid(3, denoising_steps),
+              {.keep_every = keep_every, .normals = normals_of<Real>(Noise(1))}) {
+    for (std::size_t i = 0; i < 6; ++i) {
+      theta[6 + 2 * i] = 4 * std::cos(static_cast<double>(i));
+      theta[7 + 2 * i] = 4 * std::sin(static_cast<double>(i));
+      theta[18 + i] = -0.3;
+    }
+    batch.points = Population<Real>(n, 2);
+  }
+  void sample() {
+    DenoisingStart<Real>{Noise(1)}.draw(batch, 0);
+    DenoisingSampler<Real>(chain).advance(batch, theta, {});
+  }
+  // Along the path that was kept, and of a fresh batch in one go.
+  std::vector<double> adjoint() {
+    std::vector<double> g(24);
+    PathGradient<Real>(chain, FirstCoordinate{}).estimate(batch, theta, 0, g);
+    return g;
+  }
+  std::vector<double> gradient() {
+    std::vector<double> g(24);
+    DenoisingStart<Real>{Noise(1)}.draw(batch, 0);
+    PathGradient<Real>(chain, FirstCoordinate{}).sample_and_estimate(batch, theta, {}, g);
+    return g;
+  }
+};
+std::string denoising_chains() {
+  std::string text =
+      "\na denoising diffusion of six Gaussians in the plane, 256 steps, 24 parameters, one thread: ns a sample and "
+      "step\n";
+  // First: memory that was used before would not be seen.
+  const std::optional<double> memory = extra_megabytes([] {
+    DenoisingBench<float> bench(10'000);
+    (void)bench.gradient();
+  });
+  const std::optional<double> kept = extra_megabytes([] {
+    DenoisingBench<float> bench(10'000);
+    bench.sample();
+    (void)bench.adjoint();
+  });
+  {
+    DenoisingBench<float> single(1000);
+    DenoisingBench<double> twice(1000);
+    twice.sample();
+    const std::vector<double> a = single.gradient(), b = twice.adjoint();
+    double difference = 0, size = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) {
+      difference += (a[j] - b[j]) * (a[j] - b[j]);
+      size += b[j] * b[j];
+    }
+    const double error = std::sqrt(difference / size);
+    text += fmt::format(
+        "  verified: its gradient, lanes against double precision: relative difference {:.1e} (allowed 1e-4)\n", error);
+    if (!(error < 1e-4)) throw Error(ErrorKind::data, "bench", "the gradient through a chain is wrong");
+  }
+  // Forward keeps nothing of the path; the gradient is a fresh batch all the way and back; the adjoint alone is along a path that was kept.
+  text += fmt::format("  {:>12}{:>10}{:>12}{:>12}{:>14}{:>28}\n", "samples", "forward", "gradient", "adjoint",
+                      "joint step", "forward, adjoint to that");
+  for (const std::size_t n : {1'000, 10'000}) {
+    DenoisingBench<float> forgets(n, denoising_steps), keeps(n);
+    forgets.sample();
+    keeps.sample();
+    const std::size_t calls = 20'000 / n;  // a few milliseconds would measure the moment
+    const auto nanoseconds = [&](auto&& work) {
+      return median_seconds([&] {
+               for (std::size_t i = 0; i < calls; ++i) work();
+             }) /
+             static_cast<double>(calls * n * denoising_steps) * 1e9;
+    };
+    const double forward = nanoseconds([&] { forgets.sample(); }),
+                 gradient = nanoseconds([&] { (void)forgets.gradient(); }),
+                 adjoint = nanoseconds([&] { (void)keeps.adjoint(); }), joint = joint_step(n);
+    text += fmt::format("  {:>12}{:>10.2f}{:>12.2f}{:>12.2f}{:>14.2f}{:>22.2f}, {:.2f}\n", n, forward, gradient,
+                        adjoint, joint, forward / joint, adjoint / joint);
+  }
+  text += memory
+              ? fmt::format(
+                    "  extra memory of the gradient, 10,000 samples: {:.1f} MB\n  where its path is kept: {:.1f} MB\n",
+                    *memory, kept.value_or(0))
+              : "  extra memory of the gradient: this system does not say\n";
+  return text;
+}
+
+// Gradients of a stationary law by the linear system, verified against the covariance that each is equal to.
+std::string finite_gradients() {
+  constexpr std::array<std::size_t, 3> small{100, 300, 1000};
+  constexpr std::array<std::size_t, 1> large{4000};
+  constexpr std::array<std::size_t, 4> banded{1000, 10'000, 100'000, 1'000'000};
+  std::vector<GradientTiming> rows = time_dense_gradients(small);
+  for (const auto& more : {time_dense_gradients(large, {.repeats = 0}), time_banded_gradients(banded)})
+    rows.insert(rows.end(), more.begin(), more.end());
+  std::string text = "\na gradient through the stationary law of a chain, by the linear system\n";
+  text += fmt::format("  {:>12}{:>10}{:>12}{:>18}\n", "", "states", "ms", "relative error");
+  for (const GradientTiming& r : rows) {
+    if (!(r.gradient_error < 1e-8))
+      throw Error(ErrorKind::data, "bench",
+                  fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
+    text += fmt::format("  {:>12}{:>10}{:>12.3g}{:>18.1e}\n", r.dense ? "dense" : "banded", r.states, r.seconds * 1e3,
+                        r.gradient_error);
+  }
+  return text;
+}
+
+}  // namespace
+
+int bench(const BenchOptions& o) {
+  if (o.isa) use_level(*o.isa);
+  std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n", machine(),
+                                 std::thread::hardware_concurrency(), to_string(active_level()));
+  verify(text);
+
+  // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.
+  const KernelSet& kernels = active_kernels();
+  alignas(64) static float work[7 * block_size], result[7 * block_size];
+  for (std::size_t i = 0; i < std::size(work); ++i)
+    work[i] = static_cast<float>(-60.0 * exp2_unit * static_cast<double>(i % 97) / 97);
+  constexpr int rounds = 4000;
+  const NoiseKey key = Noise(1).at(Stream::sampling, {});
+  const auto timed = [](auto&& work_on) {
+    return median_seconds(
+               [&] {
+                 for (int i = 0; i < rounds; ++i) work_on();
+               },
+               25) /
+           rounds / block_size * 1e9;
+  };
+  const double bits = timed([&] { kernels.bits(key, 2, 0, groups_per_block, result); });
+  const double normals = timed([&] { kernels.normals(key, 2, 0, groups_per_block, result); });
+  const double exponentials = timed([&] { kernels.exponentials(work, 7 * groups_per_block, result); });
+  const double parts = normals + exponentials;
+  text +=
+      "the joint step of the paper's experiment (6 wells, 2 dimensions), one thread, and its unavoidable parts alone\n";
+  text += fmt::format("  random bits {:.2f} + to normals {:.2f} + 7 exponentials {:.2f} = {:.2f}\n", bits,
+                      normals - bits, exponentials, parts);
+  text += fmt::format("  {:>12}{:>10}{:>18}{:>16}\n", "particles", "step", "step / parts", "2 threads");
+  for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
+    const double one = joint_step(n);
+    Workers pair(2);
+    const double two = joint_step(n, 6, 2, &pair);
+    text += fmt::format("  {:>12}{:>10.2f}{:>18.2f}{:>10.2f} ({:.2f}x)\n", n, one, one / parts, two, one / two);
+  }
+  text += fmt::format("  two threads with exponentials of their own, which share nothing: {:.2f}x\n",
+                      two_threads_apart(kernels));
+
+  // A user's potential: derivatives by hand, and by dual numbers from the value alone.
+  alignas(64) static float noise[2 * block_size], signal[block_size];
+  kernels.normals(key, 2, 0, groups_per_block, noise);
+  const std::vector<double> ring_theta{3, 2};
+  const auto ring = [&](auto potential, auto pass) {
+    potential.prepare(ring_theta);
+    Population<float> x(block_size, 2);
+    StandardNormalStart<float>{Noise(1)}.draw(x, 0);
+    double sums[5] = {};
+    bool nonfinite = false;
+    const Pass<float> request{
+        .noise = noise, .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite, .sums = sums, .signal = signal};
+    const double time = timed([&] { pass(potential, x.block(0), request); });
+    if (nonfinite) throw Error(ErrorKind::data, "bench", "a sample of the ring is not finite");
+    return std::pair{time, static_cast<double>(x(7, 0))};
+  };
+  for (std::size_t i = 0; i < block_size; ++i) signal[i] = static_cast<float>(i % 7);
+  const auto [by_hand, hand_sample] = ring(RingByHand{}, kernels.ring_by_hand);
+  const auto [by_duals, dual_sample] = ring(RingByDuals{}, kernels.ring_by_duals);
+  if (!(std::abs(hand_sample - dual_sample) < 1e-3))
+    throw Error(ErrorKind::data, "bench", "derivatives by hand and by dual numbers lead to different samples");
+  text += fmt::format(
+      "\na ring with two parameters, its joint pass without the noise: derivatives by hand {:.2f}, by dual numbers "
+      "{:.2f} "
+      "({:.2f}x)\n",
+      by_hand, by_duals, by_duals / by_hand);
+
+  const auto curve = [&](const char* name, auto&& time_at) {
+    text += fmt::format("\n{}\n ", name);
+    std::string times;
+    for (const std::size_t k : {1, 2, 4, 8, 16, 32, 64}) {
+      const double t = time_at(k);
+      if (t < 0) continue;
+      text += fmt::format("{:>8}", k);
+      times += fmt::format("{:>8.2f}", t);
+    }
+    text += "\n " + times + "\n";
+  };
+  curve("wells (2 dimensions, 10,000 particles)",
+        [](std::size_t k) { return k < 2 ? -1.0 : joint_step(10'000, k, 2); });
+  curve("dimensions (6 wells, 10,000 particles)",
+        [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
+
+  const auto c = std::get<Configuration>(load_experiment("langevin-reward", {}));
+  const double seconds = median_seconds([&] {
+    Recorder recorder(c, nullptr);
+    const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});
+    recorder.finish(r.state, false);
+  });
+  text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n",
+                      seconds * 1e3);
+  text += denoising_chains();
+  text += finite_gradients();
+  print(text);
+  return 0;
+}
+
+}  // namespace program

@@ -1,0 +1,71 @@
+// The figures of a run at its end, and summary.json, which holds them.
+#pragma once
+
+#include "experiment/common.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace program {
+
+// The figures of one state, each NaN where it has no meaning.
+struct Figures {
+  static constexpr double none = std::numeric_limits<double>::quiet_NaN();
+
+  double reward = none;               // mean over the population; -exact_kl where the objective is a reference alone
+  double exact_reward = none;         // E R under pi*(theta)
+  double exact_kl = none;             // KL(reference || pi*(theta))
+  double log_likelihood = none;       // mean of -V(x, theta_opt)
+  double data_log_likelihood = none;  // mean of log pi*(theta) over reference data
+};
+
+// When the log-likelihood reached a threshold; none: never.
+struct Reached {
+  std::string threshold;
+  std::optional<std::int64_t> step, gradient_evaluations;
+};
+
+struct Summary {
+  std::string experiment, method;
+  std::uint64_t seed = 0;
+  std::int64_t steps = 0;
+  std::string status;  // completed, interrupted, diverged
+  std::vector<double> theta;
+  Figures figures;
+  std::vector<Reached> reached;  // in the order of the configuration
+  std::int64_t gradient_evaluations = 0;
+  double seconds = 0;
+  std::uint64_t threads = 1;
+  std::string isa;                                      // the level of the kernels
+  std::optional<std::vector<std::size_t>> permutation;  // learnt components of a mixture to those of the target
+  std::string more;                                     // keys of the experiment's own, as a JSON object
+};
+
+// The beginning of one.
+inline Summary summary_of(const Common& c) {
+  Summary s;
+  s.experiment = c.experiment;
+  s.seed = c.seed;
+  return s;
+}
+
+// The summary over repeats: means of the figures, sums of the work, the first status that is not `completed` (or
+// `diverged`, if there is one). What belongs to a single run is empty.
+Summary summary_over(const std::vector<Summary>& runs);
+
+// summary.json of one run, and of repeats: the summary over them, the seeds, and the summary of each.
+std::string to_json(const Summary& s);
+std::string to_json(const Summary& over, const std::vector<Summary>& runs);
+
+// Reads summary.json of one run. Throws a data Error that begins with `where` unless it is an object with a status;
+// figures that are missing are NaN, and texts empty.
+Summary read_summary(const std::string& text, const std::string& where);
+
+// A figure as people read it: with an exponent where it is huge, "-" where there is none.
+std::string shown(double v, int digits);
+
+}  // namespace program

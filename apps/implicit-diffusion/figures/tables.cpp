@@ -1,0 +1,61 @@
+#include "figures/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace program {
+namespace {
+
+// A word as a shell takes it.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,:@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+using namespace implicit_diffusion;
+
+const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
+
+std::string minus(const std::string& number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
+
+std::string rounded(double v) { return minus(fmt::format("{:.4g}", v)); }
+
+std::vector<std::string> column_text(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double v : values)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  const int decimals = largest > 0 ? std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 12) : 0;
+  std::vector<std::string> text;
+  for (const double v : values) {
+    std::string number = std::isfinite(v) ? fmt::format("{:.{}f}", v, decimals) : "";
+    if (number.find_first_not_of("-0.") == std::string::npos && number.starts_with('-')) number.erase(0, 1);
+    text.push_back(minus(number));
+  }
+  return text;
+}
+
+report::Section repeat_section(const std::string& resolved, const std::filesystem::path& folder,
+                               const std::string& options) {
+  const std::filesystem::path file = folder / "config.toml";
+  std::string text = "The same configuration and seed give the same bits, whatever the number of threads.\n\n";
+  if (file.is_relative()) text += "The command is for the folder in which this report was made. ";
+  text +=
+      "Where the shell does not find implicit-diffusion, give its path instead: the build leaves it at "
+      "build/release/implicit-diffusion.";
+  return {.heading = "To repeat it",
+          .text = text,
+          .figures = {},
+          .tables = {},
+          .code = {{"Command",
+                    fmt::format("implicit-diffusion run {}{} --output again", shell_word(file.string()), options)},
+                   {"config.toml", resolved}}};
+}
+
+}  // namespace program

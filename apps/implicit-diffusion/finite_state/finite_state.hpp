@@ -1,0 +1,30 @@
+// The experiment `finite-state`: a ring of states whose chain is tuned to a reward (finite/ring.hpp), in the single loop
+// with the law itself and with samples; and gradients of chains of many sizes against the exact ones.
+#pragma once
+
+#include "commands/commands.hpp"
+#include "experiment/common.hpp"
+#include "implicit_diffusion/finite/gibbs.hpp"
+#include "implicit_diffusion/finite/ring.hpp"
+
+#include <filesystem>
+
+namespace program {
+
+struct FiniteStateConfiguration : Common {
+  implicit_diffusion::RingOptions ring;
+  std::vector<double> reward;  // coefficients of its harmonics
+  double beta = 0.5;
+  implicit_diffusion::Rule rule = implicit_diffusion::Rule::metropolis;  // of the moves on the Gibbs law
+  std::int64_t particles = 10'000, steps = 1000, log_every = 10;
+  double learning_rate = 1;
+  std::vector<double> start;                          // theta: drift, then two for each harmonic
+  std::vector<std::int64_t> dense_sizes, band_sizes;  // of the chains whose gradients are timed
+};
+FiniteStateConfiguration read_finite_state(const Document& d);
+
+int run_finite_state(const FiniteStateConfiguration& c, const RunOptions& o);
+// The report of a run, from its folder.
+std::string finite_state_report(const FiniteStateConfiguration& c, const std::filesystem::path& folder);
+
+}  // namespace program

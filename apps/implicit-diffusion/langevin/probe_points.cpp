@@ -1,0 +1,161 @@
+#include "langevin/probe_points.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+namespace {
+
+constexpr std::size_t points_in_all = 256;
+constexpr std::size_t most_parameters = 64;
+
+bool is_logarithm(const PotentialSpec& s, std::size_t j) {
+  switch (s.kind) {
+    case PotentialKind::quadratic:
+      return false;
+    case PotentialKind::wells:
+    case PotentialKind::logistic_wells:
+      return true;
+    case PotentialKind::mixture:
+      break;
+  }
+  const Mixture mixture(s.components, s.dimension, {s.covariance, s.kappa});
+  if (j < s.components) return true;
+  if (s.covariance == CovarianceForm::direct || j < mixture.covariance_at(0)) return false;
+  // Row a of a lower triangle ends with its diagonal, at a (a + 3) / 2.
+  const std::size_t at = (j - mixture.covariance_at(0)) % mixture.covariance_size();
+  for (std::size_t a = 0; a < s.dimension; ++a)
+    if (at == a * (a + 3) / 2) return true;
+  return false;
+}
+
+Population<double> draw_points(GaussianMixture law, std::uint64_t seed) {
+  std::fill(law.weights.begin(), law.weights.end(), 1.0 / static_cast<double>(law.weights.size()));
+  Population<double> x(points_in_all, law.dimension());
+  MixtureSampler(law, check_noise(seed)).draw(x, -1);
+  return x;
+}
+
+double unit_of(double slope) { return slope > 0 ? 1 / slope : 1; }
+
+}  // namespace
+
+Landscape::Landscape(const Configuration& c, const std::vector<double>& at)
+    : fast(make_potential<float>(c.potential)),
+      exact(make_potential<double>(c.potential)),
+      theta(at),
+      law(fast.law(at).value()),
+      points(draw_points(law, c.seed)) {
+  exact.prepare(theta);
+  const std::size_t p = exact.parameters(), shown = std::min(p, most_parameters);
+  for (std::size_t k = 0; k < shown; ++k) parameters.push_back(k * p / shown);
+
+  const std::size_t n = points.size();
+  const std::vector<double> by_x = gradients_x(exact, points), by_theta = gradients_theta(exact, points, parameters);
+  rounding = 0;
+  for (std::size_t j = 0; j < exact.dimension(); ++j) {
+    unit_x.push_back(unit_of(largest(std::span(by_x).subspan(j * n, n))));
+    rounding = std::max(rounding, largest(points.coordinate(j)) / unit_x[j]);
+  }
+  rounding = 0x1p-23 * (rounding + static_cast<double>(exact.dimension()));
+  for (std::size_t k = 0; k < shown; ++k) {
+    unit_theta.push_back(unit_of(largest(std::span(by_theta).subspan(k * n, n))));
+    if (is_logarithm(c.potential, parameters[k])) unit_theta[k] = std::min(unit_theta[k], 1.0);
+  }
+}
+
+std::vector<double> Landscape::chosen(std::span<const double> all) const {
+  std::vector<double> some;
+  for (const std::size_t j : parameters) some.push_back(all[j]);
+  return some;
+}
+
+std::vector<double> Landscape::moved(std::size_t k, double t) const {
+  std::vector<double> there = theta;
+  there[parameters[k]] += t;
+  return there;
+}
+
+template <class Real>
+std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x) {
+  const std::size_t n = x.size(), d = x.dimension();
+  std::vector<double> out(n * d);
+  BlockArray<Real> slope(d);
+  for (std::size_t b = 0; b < x.blocks(); ++b) {
+    const Block<const Real> block = x.block(b);
+    potential.gradient(block, slope.data());
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < block.size; ++i)
+        out[j * n + block.first + i] = static_cast<double>(slope[j * block_size + i]);
+  }
+  return out;
+}
+template std::vector<double> gradients_x(const Potential<float>&, const Population<float>&);
+template std::vector<double> gradients_x(const Potential<double>&, const Population<double>&);
+
+// The kernels give sums over samples: here each sample is alone.
+template <class Real>
+std::vector<double> gradients_theta(const Potential<Real>& potential, const Population<Real>& x,
+                                    std::span<const std::size_t> chosen) {
+  const std::size_t n = x.size(), p = potential.parameters();
+  std::vector<double> out(n * chosen.size()), sums(1 + 2 * p);
+  Population<Real> one(1, x.dimension());
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < x.dimension(); ++j) one(0, j) = x(i, j);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    potential.look(std::as_const(one).block(0), {.sums = sums.data()});
+    for (std::size_t k = 0; k < chosen.size(); ++k) out[k * n + i] = sums[1 + chosen[k]];
+  }
+  return out;
+}
+template std::vector<double> gradients_theta(const Potential<float>&, const Population<float>&,
+                                             std::span<const std::size_t>);
+template std::vector<double> gradients_theta(const Potential<double>&, const Population<double>&,
+                                             std::span<const std::size_t>);
+
+namespace {
+
+template <class Function, class Real>
+std::vector<double> values_of(const Function& f, const Population<Real>& x) {
+  std::vector<double> out;
+  BlockArray<Real> v;
+  for (std::size_t b = 0; b < x.blocks(); ++b) {
+    f.values(x.block(b), v.data());
+    for (std::size_t i = 0; i < x.block(b).size; ++i) out.push_back(static_cast<double>(v[i]));
+  }
+  return out;
+}
+
+}  // namespace
+
+template <class Real>
+std::vector<double> values(const Potential<Real>& potential, const Population<Real>& x) {
+  return values_of(potential, x);
+}
+template std::vector<double> values(const Potential<float>&, const Population<float>&);
+template std::vector<double> values(const Potential<double>&, const Population<double>&);
+
+template <class Real>
+std::vector<double> values(const Reward<Real>& reward, const Population<Real>& x) {
+  return values_of(reward, x);
+}
+template std::vector<double> values(const Reward<float>&, const Population<float>&);
+template std::vector<double> values(const Reward<double>&, const Population<double>&);
+
+Population<float> in_single_precision(const Population<double>& x) {
+  Population<float> y(x.size(), x.dimension());
+  for (std::size_t j = 0; j < x.dimension(); ++j)
+    for (std::size_t i = 0; i < x.size(); ++i) y(i, j) = static_cast<float>(x(i, j));
+  return y;
+}
+
+double largest(std::span<const double> numbers) {
+  double most = 0;
+  for (const double v : numbers) most = std::max(most, std::abs(v));
+  return most;
+}
+
+}  // namespace program
