@@ -3,17 +3,20 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
 
 namespace {
 
-// Steps follow one another within microseconds, and waking a thread takes tens of them: who waits looks about for that long before it sleeps.
+// Steps follow one another within microseconds, and waking a thread takes tens of them: a thread that waits spins for that long before it
+// sleeps.
 template <class Ready>
-void look_about(Ready&& ready) {
+void spin_until(Ready&& ready) {
   for (int i = 0; i < 1000 && !ready(); ++i) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();  // 40 to 140 cycles
@@ -39,14 +42,18 @@ struct Workers::Shared {
   std::atomic<std::size_t> working{0};  // threads that have joined and not finished
   std::atomic<bool> stop{false};
 
-  // Each thread has a share of its own, the same in every job of the same size: what it wrote is still in its cache. Who is done with its own
-  // takes from the others'.
+  // Each thread has a share of its own, the same in every job of the same size: what it wrote is still in its cache. A thread that is done
+  // with its own takes from the others'.
   struct alignas(64) Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
   };
   std::vector<Share> shares;
   std::size_t sharers = 0;
+
+  // What the task of the lowest index threw, with the mutex held.
+  std::exception_ptr error;
+  std::size_t failed = 0;
 
   void deal(std::size_t count, std::size_t among) {
     sharers = among;
@@ -58,16 +65,31 @@ struct Workers::Shared {
 
   void work(std::size_t thread) {
     for (std::size_t k = 0; k < sharers; ++k) {
-      Share& share = shares[(thread + k) % sharers];
-      for (std::size_t i = share.next.fetch_add(1); i < share.end; i = share.next.fetch_add(1)) call(task, i);
+      const std::size_t s = (thread + k) % sharers;
+      Share& share = shares[s];
+      std::size_t i = 0;
+      try {
+        while ((i = share.next.fetch_add(1)) < share.end) call(task, i);
+      } catch (...) {
+        fail(s, i);
+      }
     }
+  }
+
+  // Task i of a share threw. Tasks of higher indices need not run any more: they are the rest of this share and the shares behind it.
+  void fail(std::size_t share, std::size_t i) {
+    for (; share < sharers; ++share) shares[share].next = shares[share].end;
+    const std::lock_guard lock(mutex);
+    if (error && failed < i) return;
+    error = std::current_exception();
+    failed = i;
   }
 
   void wait_and_work(std::size_t thread) {
     const auto called = [this] { return stop || seats > 0; };
     std::unique_lock lock(mutex, std::defer_lock);
     for (;;) {
-      look_about(called);
+      spin_until(called);
       lock.lock();
       wake.wait(lock, called);
       if (stop) return;
@@ -84,8 +106,13 @@ struct Workers::Shared {
 
 Workers::Workers(std::size_t threads) : shared_(std::make_unique<Shared>()) {
   shared_->shares = std::vector<Shared::Share>(std::max<std::size_t>(1, threads));
-  for (std::size_t i = 1; i < threads; ++i)
-    shared_->threads.emplace_back([s = shared_.get(), i] { s->wait_and_work(i); });
+  shared_->threads.reserve(shared_->shares.size() - 1);
+  try {
+    for (std::size_t i = 1; i < threads; ++i)
+      shared_->threads.emplace_back([s = shared_.get(), i] { s->wait_and_work(i); });
+  } catch (const std::exception&) {
+    // A limit on threads or memory was met (std::system_error, std::bad_alloc): those that were started do all the work.
+  }
 }
 
 Workers::~Workers() {
@@ -120,10 +147,11 @@ void Workers::run(std::size_t count, std::size_t grain, Call call, void* task) {
   const auto finished = [&s] { return s.working == 0; };
   if (!finished()) {
     lock.unlock();
-    look_about(finished);
+    spin_until(finished);
     lock.lock();
   }
   s.done.wait(lock, finished);
+  if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
 }  // namespace implicit_diffusion

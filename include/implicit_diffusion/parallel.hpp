@@ -1,8 +1,8 @@
-// Threads that wait for work: for_each(count, task) calls task(0), ..., task(count - 1) on them and returns when all are done.
+// Threads that wait for work: for_each(count, grain, task) calls task(0), ..., task(count - 1) on them and returns when all are done.
 //
-// A thread begins with its own share of the tasks, the same each time, and then helps with the others': which thread runs which task is left to
-// chance, so a task writes only to its own place; sums over tasks are taken afterwards, in order.
-// Idle threads look about for some 30 microseconds, then block. The calling thread works too: Workers(1) starts no thread at all.
+// A thread begins with its own share of the tasks, the same each time, and then helps with the others'. Which thread runs which task is left
+// to chance, so a task writes only to its own place; sums over tasks are taken afterwards, in order.
+// Idle threads spin for some 30 microseconds, then block. The calling thread works too: Workers(1) starts no thread at all.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@ namespace implicit_diffusion {
 
 class Workers {
  public:
+  // Where the system refuses to start so many threads, there are fewer: threads() tells how many.
   explicit Workers(std::size_t threads = 1);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -20,7 +21,10 @@ class Workers {
 
   std::size_t threads() const;
 
-  // Tasks must not throw. At least `grain` tasks are given to each thread that is woken: few tasks run on the calling thread alone.
+  // Each thread that is woken gets at least `grain` tasks: few tasks run on the calling thread alone.
+  //
+  // Where tasks throw, for_each throws the exception of the one with the lowest index, so the same whatever the number of threads. All tasks
+  // below that index have run then; those above it may have run or not. The workers can be used again.
   template <class Task>
   void for_each(std::size_t count, std::size_t grain, Task&& task) {
     run(
