@@ -3,7 +3,7 @@
 // Horizon 2, R(y) = -|y - (1, -1)|^2. The answers are by a program that shares no code with ours; 12 decimals are given.
 #pragma once
 
-#include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/denoising/reconstruction.hpp"
 #include "implicit_diffusion/loop/double_queue.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
 #include "problems/toy_score.hpp"

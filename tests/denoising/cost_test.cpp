@@ -1,8 +1,8 @@
 // What the loops do to their models, counted by the models themselves, call by call and sample by sample, in double precision.
 #include "implicit_diffusion/denoising/cost.hpp"
 
-#include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
+#include "implicit_diffusion/denoising/reconstruction.hpp"
 #include "implicit_diffusion/loop/double_queue.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
 

@@ -62,8 +62,8 @@ std::vector<double> log_ratios(Chain<double>& x, const PathBatch<double>& b) {
       const Block<const double> from = b.path[n].block(k),
                                 to = (n + 1 < x.chain.steps() ? b.path[n + 1] : b.points).block(k);
       BlockArray<double> mean(d), other(d);
-      x.chain.model().forward(n, nullptr,
-                              {c, from, {mean.data(), block_size, from.size, d, from.first}, nullptr, nullptr});
+      x.chain.model().score.forward(n, nullptr,
+                                    {c, from, {mean.data(), block_size, from.size, d, from.first}, nullptr, nullptr});
       frozen.forward(n, nullptr, {c, from, {other.data(), block_size, from.size, d, from.first}, nullptr, nullptr});
       for (std::size_t i = 0; i < from.size; ++i)
         for (std::size_t j = 0; j < d; ++j) {

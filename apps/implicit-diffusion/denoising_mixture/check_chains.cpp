@@ -40,7 +40,7 @@ Law last_law(Dynamics dynamics, const TimeGrid& grid, double score = 1, double n
       c.pull *= score;
       for (std::size_t k = 0; k < b.points.blocks(); ++k) {
         const Block<double> y = b.points.block(k);
-        chain.model().forward(n, nullptr, {c, {y.data, y.stride, y.size, 1, y.first}, y, nullptr, nullptr});
+        chain.model().score.forward(n, nullptr, {c, {y.data, y.stride, y.size, 1, y.first}, y, nullptr, nullptr});
       }
     }
   }

@@ -3,8 +3,8 @@
 #include "denoising_mixture/files.hpp"
 #include "experiment/interrupt.hpp"
 #include "experiment/run_directory.hpp"
-#include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
+#include "implicit_diffusion/denoising/reconstruction.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/checkpoint.hpp"
 #include "implicit_diffusion/io/csv.hpp"
@@ -71,7 +71,7 @@ void save(io::Checkpoint& c, const std::string& name, const Batch& b, std::size_
   std::vector<double> thetas;
   for (const auto& s : b.thetas) {
     thetas.push_back(static_cast<double>(s.until));
-    thetas.insert(thetas.end(), s.theta.begin(), s.theta.end());
+    thetas.insert(thetas.end(), s.theta->begin(), s.theta->end());
   }
   c.put_numbers(name + ".thetas", thetas);
 }
@@ -104,7 +104,8 @@ void restore(const io::Checkpoint& c, const std::string& name, Batch& b, std::si
       c.refuse(name + ".thetas", "has a step that is not one");
     const auto row = thetas.begin() + static_cast<std::ptrdiff_t>(at);
     b.thetas.push_back(
-        {static_cast<std::size_t>(thetas[at]), {row + 1, row + 1 + static_cast<std::ptrdiff_t>(parameters)}});
+        {static_cast<std::size_t>(thetas[at]),
+         std::make_shared<const std::vector<double>>(row + 1, row + 1 + static_cast<std::ptrdiff_t>(parameters))});
   }
   if (keep > 1 && b.step > 0 && (b.thetas.empty() || b.thetas.back().until != b.step))
     c.refuse(name + ".thetas", "does not tell all steps");

@@ -195,12 +195,12 @@ LangevinEngine<float> make_engine(const Configuration& c, const Potential<float>
 
 std::vector<double> AnyOptimizer::memory() const {
   const auto* adam = std::get_if<Adam>(&choice);
-  return adam ? adam->memory() : std::vector<double>();
+  return adam ? adam->memory().list() : std::vector<double>();
 }
 
 bool AnyOptimizer::restore(std::span<const double> numbers, std::size_t parameters) {
   auto* adam = std::get_if<Adam>(&choice);
-  return adam ? adam->restore(numbers, parameters) : numbers.empty();
+  return adam ? adam->memory().restore(numbers, parameters) : numbers.empty();
 }
 
 RunResult run_method(const Configuration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,

@@ -62,7 +62,7 @@ Population<float> read_reference_data(const Configuration& c, const Potential<fl
 // The optimizer a configuration names.
 struct AnyOptimizer {
   std::variant<implicit_diffusion::Hold, implicit_diffusion::GradientDescent, implicit_diffusion::Adam> choice;
-  void update(std::span<double> theta, std::span<const double> gradient, std::int64_t step) {
+  void update(std::vector<double>& theta, const std::vector<double>& gradient, std::int64_t step) {
     std::visit([&](auto& o) { o.update(theta, gradient, step); }, choice);
   }
   // What it remembers, for a checkpoint. Restoring says false where the numbers are not its own.

@@ -14,8 +14,8 @@ constexpr std::size_t window = 20;  // a single batch is too noisy: crossings ar
 // The mean over a population of what `values` writes for a block.
 template <class Values>
 double mean(const Population<float>& x, Workers* workers, Values&& values) {
-  std::vector<double> sums(x.blocks());
-  for_each_block(workers, x, [&](std::size_t b) {
+  TileSums sums;
+  const auto total = sums(workers, x.blocks(), 1, blocks_per_thread, [&](std::size_t b, std::span<double> sum) {
     const Block<const float> block = x.block(b);
     BlockArray<float> f;
     values(block, f.data());
@@ -25,11 +25,9 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
     for (; i + lanes_per_group <= block.size; i += lanes_per_group)
       for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] += static_cast<double>(f[i + l]);
     for (; i < block.size; ++i) lane[i % lanes_per_group] += static_cast<double>(f[i]);
-    for (const double s : lane) sums[b] += s;
+    for (const double s : lane) sum[0] += s;
   });
-  double sum = 0;
-  for (const double s : sums) sum += s;
-  return sum / static_cast<double>(x.size());
+  return total[0] / static_cast<double>(x.size());
 }
 
 // Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations, about 0.2 s, there is no

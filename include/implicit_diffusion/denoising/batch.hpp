@@ -4,43 +4,50 @@
 // thetas that made the steps between (they are replayed, bit for bit, with the same noise), and U, their path KL to a frozen model so far.
 #pragma once
 
-#include "implicit_diffusion/population.hpp"
+#include "implicit_diffusion/denoising/pointwise.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 namespace implicit_diffusion {
 
-template <class Real>
+// T: float or double, or an engine (denoising/steps.hpp).
+template <class T>
 struct PathBatch {
-  std::int64_t birth = 0;              // the round at which it was drawn
-  std::size_t step = 0;                // n: steps made
-  Population<Real> points;             // y_n
-  std::vector<Population<Real>> path;  // y_0, y_k, y_2k, ... below n, k = keep_every; what is beyond is memory for more
-  std::vector<Real> penalty;           // U of each sample; empty where there is no frozen model
-  // The thetas of the steps, for replays: the i-th made the steps up to `until`. Empty where the whole path is kept.
+  using Theta = typename StepsOf<T>::Theta;
+  using Samples = typename StepsOf<T>::Samples;
+  using Numbers = typename StepsOf<T>::Numbers;
+
+  std::int64_t birth = 0;     // the round at which it was drawn
+  std::size_t step = 0;       // n: steps made
+  Samples points;             // y_n
+  std::vector<Samples> path;  // y_0, y_k, y_2k, ... below n, k = keep_every; what is beyond is memory for more
+  Numbers penalty;            // U of each sample; empty where there is no frozen model
+  // The thetas of the steps, for replays: the i-th made the steps up to `until`. Empty where the whole path is kept. Batches that were advanced
+  // together share them.
   struct Stretch {
     std::size_t until;
-    std::vector<double> theta;
-    friend bool operator==(const Stretch&, const Stretch&) = default;
+    std::shared_ptr<const Theta> theta;
+    friend bool operator==(const Stretch& a, const Stretch& b) { return a.until == b.until && *a.theta == *b.theta; }
   };
   std::vector<Stretch> thetas;
 
   friend bool operator==(const PathBatch&, const PathBatch&) = default;
 
-  // What it takes in memory, but for a few words.
+  // What it takes in memory, but for a few words. Thetas that it shares with others count in each.
   std::size_t bytes() const {
-    std::size_t numbers = points.size() * points.dimension() * (1 + path.size()) + penalty.size();
-    std::size_t doubles = 0;
-    for (const Stretch& s : thetas) doubles += s.theta.size();
-    return numbers * sizeof(Real) + doubles * sizeof(double);
+    std::size_t sum = bytes_of(points) + bytes_of(penalty);
+    for (const Samples& state : path) sum += bytes_of(state);
+    for (const Stretch& s : thetas) sum += bytes_of(*s.theta);
+    return sum;
   }
 };
 
-template <class Real>
-std::optional<SampleCoordinate> find_nonfinite(const PathBatch<Real>& b) {
+template <class T>
+auto find_nonfinite(const PathBatch<T>& b) {
   return find_nonfinite(b.points);
 }
 

@@ -48,7 +48,7 @@ class ForwardGradient {
       std::vector<std::vector<double>> noise(chain_.steps());
       for (std::size_t n = 0; n < chain_.steps(); ++n) {
         noise[n].resize(block_size * d);
-        if (!chain_.normals(b.birth, n, start, noise[n].data())) noise[n].clear();
+        if (!chain_.engine().normals(chain_.step(n, b.birth), start, noise[n].data())) noise[n].clear();
       }
       for (std::size_t i = 0; i < start.size; ++i) {
         for (std::size_t j = 0; j < d; ++j) y[j] = N(start.data[j * start.stride + i]);

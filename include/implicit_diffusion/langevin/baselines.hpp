@@ -21,53 +21,49 @@ namespace implicit_diffusion {
 template <class Real>
 Potential<Real> guided(Potential<Real> potential, Reward<Real> reward, double lambda);
 
-// Sampler and estimator in one: it remembers where the samples were before their last step.
-template <class Real>
+// Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an engine that offers
+// add_mixed(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed().
+template <class T>
 class Unrolled {
  public:
-  Unrolled(Potential<Real> potential, Reward<Real> reward, LangevinOptions options)
-      : sampler_(potential, options), potential_(std::move(potential)), reward_(std::move(reward)), options_(options) {
-    if (!reward_.has_gradient() || !potential_.has_mixed())
+  using E = EnergyOf<T>;
+  using Samples = typename E::Samples;
+  using Theta = typename E::Theta;
+
+  Unrolled(E energy, typename E::Reward reward, LangevinOptions options)
+      : sampler_(energy, options), energy_(std::move(energy)), reward_(std::move(reward)) {
+    if (!reward_.has_gradient() || !energy_.has_mixed())
       throw Error(ErrorKind::usage, "method", "unrolled needs a reward and a potential with derivatives");
   }
 
-  void advance(Population<Real>& x, std::span<const double> theta, Moment at) {
+  void advance(Samples& x, const Theta& theta, Moment at) {
     before_ = x;
     sampler_.advance(x, theta, at);
   }
 
   // After advance(), at the same theta: in a single loop this is the authors' order. Throws an Error where no step came before.
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
-                std::span<double> gradient) {
+  void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
     if (before_.size() != x.size())
       throw Error(ErrorKind::usage, "method", "unrolled has no step to differentiate yet: it needs the authors' order");
-    potential_.prepare(theta);
-    const std::size_t p = gradient.size();
-    sums_.assign(x.blocks() * p, 0.0);
-    for_each_block(options_.workers, x, [&](std::size_t b) {
-      BlockArray<Real> slope(x.dimension());
-      reward_.gradient(x.block(b), slope.data());
-      potential_.add_weighted_mixed(std::as_const(before_).block(b), slope.data(), sums_.data() + b * p);
+    energy_.prepare(theta);
+    const Samples& before = before_;
+    E::sum(sampler_.options().workers, x, gradient, [&](std::size_t k, auto&& sum) {
+      const auto at = E::tile(x, k);
+      typename E::Scratch slope(at, 1);
+      reward_.gradient(at, slope[0]);
+      energy_.add_mixed(E::tile(before, k), slope[0], sum);
     });
-    const double scale = options_.step_size(step) / static_cast<double>(x.size());
-    for (std::size_t j = 0; j < p; ++j) {
-      double sum = 0;
-      for (std::size_t b = 0; b < x.blocks(); ++b) sum += sums_[b * p + j];
-      gradient[j] = scale * sum;
-    }
+    const double scale = sampler_.options().step_size(step) / static_cast<double>(x.size());
+    for_each_element([scale](auto& g) { set_element(g, scale * static_cast<double>(g)); }, gradient);
   }
 
-  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
-    return potential_.find_inadmissible(theta);
-  }
+  std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return energy_.find_inadmissible(theta); }
 
  private:
-  Langevin<Real> sampler_;
-  Potential<Real> potential_;
-  Reward<Real> reward_;
-  LangevinOptions options_;
-  Population<Real> before_;
-  std::vector<double> sums_;
+  Langevin<T> sampler_;
+  E energy_;
+  typename E::Reward reward_;
+  Samples before_;
 };
 
 namespace detail {

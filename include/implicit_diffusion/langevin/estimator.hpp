@@ -17,72 +17,75 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
 
 enum class Normaliser { n, n_minus_1 };
 
-// One term of the objective. Its part of the signal f whose covariance with grad_theta V is taken, and its reference samples.
-template <class Real>
+// One term of the objective. Its part of the signal f whose covariance with grad_theta V is taken, and its reference samples. Here as below, T is
+// float or double, or an engine (langevin/energy.hpp).
+template <class T>
 struct Term {
+  using E = EnergyOf<T>;
+
   virtual ~Term() = default;
-  // Adds to the signal of the samples of a block.
-  virtual void add_signal(Block<const Real> /*x*/, Real* /*f*/) const {}
+  // Adds to the signal of the samples of a tile.
+  virtual void add_signal(typename E::ConstTile /*x*/, typename E::TileNumbers /*f*/) const {}
   // The share of V itself in the signal.
   virtual double value_share() const { return 0; }
   // Reference samples of this step, or null, and beta: their mean of grad_theta V counts beta, that of the population -beta.
-  virtual const Population<Real>* references(std::int64_t /*step*/) { return nullptr; }
+  virtual const typename E::Samples* references(std::int64_t /*step*/) { return nullptr; }
   virtual double reference_weight() const { return 0; }
 };
 
-template <class Real>
-class RewardTerm final : public Term<Real> {
+template <class T>
+class RewardTerm final : public Term<T> {
  public:
-  explicit RewardTerm(Reward<Real> reward, double lambda = 1.0)
-      : reward_(std::move(reward)), lambda_(static_cast<Real>(lambda)) {}
+  using E = EnergyOf<T>;
+  explicit RewardTerm(typename E::Reward reward, double lambda = 1.0) : reward_(std::move(reward)), lambda_(lambda) {}
 
-  void add_signal(Block<const Real> x, Real* f) const override { reward_.add(x, lambda_, f); }
+  void add_signal(typename E::ConstTile x, typename E::TileNumbers f) const override { reward_.add(x, lambda_, f); }
 
  private:
-  Reward<Real> reward_;
-  Real lambda_;
+  typename E::Reward reward_;
+  double lambda_;
 };
 
 // KL(pi || base), base ~ exp(-V_base): the reverse divergence, to a law whose potential is known.
-template <class Real>
-class BaseTerm final : public Term<Real> {
+template <class T>
+class BaseTerm final : public Term<T> {
  public:
+  using E = EnergyOf<T>;
   // `base` is prepared at its own parameter.
-  explicit BaseTerm(Potential<Real> base, double beta = 1.0) : base_(std::move(base)), beta_(beta) {}
+  explicit BaseTerm(E base, double beta = 1.0) : base_(std::move(base)), beta_(beta) {}
 
-  void add_signal(Block<const Real> x, Real* f) const override {
-    BlockArray<Real> v;
-    base_.values(x, v.data());
-    for (std::size_t i = 0; i < x.size; ++i) f[i] -= static_cast<Real>(beta_) * v[i];
-  }
+  void add_signal(typename E::ConstTile x, typename E::TileNumbers f) const override { base_.add_values(x, -beta_, f); }
   double value_share() const override { return beta_; }
 
  private:
-  Potential<Real> base_;
+  E base_;
   double beta_;
 };
 
 // Where reference samples come from: the same ones every step, or a fresh batch for each.
-template <class Real>
+template <class T>
 struct Reference {
   virtual ~Reference() = default;
-  virtual const Population<Real>& batch(std::int64_t step) = 0;
+  virtual const typename EnergyOf<T>::Samples& batch(std::int64_t step) = 0;
 };
 
-template <class Real>
-class FixedReference final : public Reference<Real> {
+template <class T>
+class FixedReference final : public Reference<T> {
  public:
-  explicit FixedReference(Population<Real> samples) : samples_(std::move(samples)) {}
-  const Population<Real>& batch(std::int64_t) override { return samples_; }
+  using Samples = typename EnergyOf<T>::Samples;
+  explicit FixedReference(Samples samples) : samples_(std::move(samples)) {}
+  const Samples& batch(std::int64_t) override { return samples_; }
 
  private:
-  Population<Real> samples_;
+  Samples samples_;
 };
 
 // `size` samples of a data set, drawn with replacement anew each step.
@@ -125,17 +128,17 @@ class MixtureReference final : public Reference<Real> {
 };
 
 // KL(reference || pi): the forward divergence, from samples. This is how energy-based models are trained.
-template <class Real>
-class ReferenceTerm final : public Term<Real> {
+template <class T>
+class ReferenceTerm final : public Term<T> {
  public:
-  explicit ReferenceTerm(std::unique_ptr<Reference<Real>> reference, double beta = 1.0)
+  explicit ReferenceTerm(std::unique_ptr<Reference<T>> reference, double beta = 1.0)
       : reference_(std::move(reference)), beta_(beta) {}
 
-  const Population<Real>* references(std::int64_t step) override { return &reference_->batch(step); }
+  const typename EnergyOf<T>::Samples* references(std::int64_t step) override { return &reference_->batch(step); }
   double reference_weight() const override { return beta_; }
 
  private:
-  std::unique_ptr<Reference<Real>> reference_;
+  std::unique_ptr<Reference<T>> reference_;
   double beta_;
 };
 
@@ -144,145 +147,185 @@ struct EstimatorOptions {
   Workers* workers = nullptr;  // null: the calling thread alone
 };
 
-// The gradient of a sum of terms. The weights of all samples are known only when the mean of f is; so one pass takes sums, and with
+// The gradient of a sum of terms. Weights are known only when the mean of the signals is, so in general the signals of all samples are made first,
+// then the weighted sum. An engine that offers it does with one pass: with
 //
 //     F = sum_i f_i,    S = sum_i grad_theta V(x_i),    S_f = sum_i f_i grad_theta V(x_i)
 //
 // the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over the first group is
 // subtracted, so that little cancels in single precision.
-template <class Real>
+template <class T>
 class GradientEstimator {
  public:
-  using Terms = std::vector<std::unique_ptr<Term<Real>>>;
+  using E = EnergyOf<T>;
+  using Samples = typename E::Samples;
+  using Theta = typename E::Theta;
+  using Terms = std::vector<std::unique_ptr<Term<T>>>;
+  static_assert(Energy<E>);
 
-  GradientEstimator(Potential<Real> potential, Terms terms, EstimatorOptions options = {})
-      : potential_(std::move(potential)), terms_(std::move(terms)), options_(options) {
-    for (const auto& term : terms_) value_share_ += term->value_share();
+  GradientEstimator(E energy, Terms terms, EstimatorOptions options = {})
+      : energy_(std::move(energy)), terms_(std::move(terms)), options_(options) {
+    for (const auto& term : terms_) {
+      value_share_ += term->value_share();
+      beta_ += term->reference_weight();
+    }
   }
 
   // -lambda E[R] alone, the most common objective.
-  GradientEstimator(Potential<Real> potential, Reward<Real> reward, double lambda = 1.0, EstimatorOptions options = {})
-      : potential_(std::move(potential)), options_(options) {
-    terms_.push_back(std::make_unique<RewardTerm<Real>>(std::move(reward), lambda));
+  GradientEstimator(E energy, typename E::Reward reward, double lambda = 1.0, EstimatorOptions options = {})
+      : energy_(std::move(energy)), options_(options) {
+    terms_.push_back(std::make_unique<RewardTerm<T>>(std::move(reward), lambda));
   }
 
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
-                std::span<double> gradient) {
-    potential_.prepare(theta);
-    estimate_with(potential_, x, step, gradient,
-                  [&](std::size_t b, const Pass<Real>& request) { potential_.look(x.block(b), request); });
+  void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
+    energy_.prepare(theta);
+    estimate_with(energy_, x, step, gradient,
+                  [&](std::size_t k, auto&&... request) { energy_.add(E::tile(x, k), request...); });
   }
 
-  // The same for a potential that is prepared already, with each block's pass made by pass(b, request): what a sampler fuses its step with.
-  template <class MakePass>
-  void estimate_with(const Potential<Real>& potential, const Population<Real>& x, std::int64_t step,
-                     std::span<double> gradient, MakePass&& make_pass) {
-    const std::size_t p = gradient.size();
-    const auto n = static_cast<double>(x.size());
-    const Real pilot = mean_signal(potential, x.block(0));
-    sums_.assign(x.blocks() * (1 + 2 * p), 0.0);
-    for_each_block(options_.workers, x, [&](std::size_t b) {
-      BlockArray<Real> f;
-      const Block<const Real> block = x.block(b);
-      std::memset(f.data(), 0, block.size * sizeof(Real));  // as -O2 does not make of a fill
-      for (const auto& term : terms_) term->add_signal(block, f.data());
-      make_pass(b, Pass<Real>{.sums = sums_.data() + b * (1 + 2 * p),
-                              .signal = f.data(),
-                              .shift = -pilot,
-                              .value_share = static_cast<Real>(value_share_)});
-    });
-    total(x.blocks(), p);
-
-    double beta = 0;
-    for (const auto& term : terms_) beta += term->reference_weight();
-    const double normaliser = options_.normaliser == Normaliser::n ? n : n - 1;
-    for (std::size_t j = 0; j < p; ++j) {
-      const double mean = sums_[1 + j] / n;
-      gradient[j] = (sums_[1 + p + j] - sums_[0] * mean) / normaliser - beta * mean;
-    }
+  // The same for an energy that is prepared already, with the sums of each tile taken by add(k, request...), the arguments of E::add after its
+  // first: what a sampler fuses its step with.
+  template <class Add>
+  void estimate_with(const E& energy, const Samples& x, std::int64_t step, Theta& gradient, Add&& add) {
+    if constexpr (one_pass)
+      take_sums(energy, x, gradient, add);
+    else
+      weigh(energy, x, gradient, add);
     for (const auto& term : terms_)
-      if (const Population<Real>* references = term->references(step))
-        add_references(potential, *references, term->reference_weight(), gradient);
+      if (const Samples* references = term->references(step))
+        add_references(energy, *references, term->reference_weight(), gradient);
   }
 
-  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
-    return potential_.find_inadmissible(theta);
-  }
+  std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return energy_.find_inadmissible(theta); }
 
  private:
-  // Over the first group, which is enough to be near.
-  Real mean_signal(const Potential<Real>& potential, Block<const Real> block) const {
-    block.size = std::min(block.size, lanes_per_group);
-    BlockArray<Real> f, v;
-    for (std::size_t i = 0; i < block.size; ++i) f[i] = 0;
-    for (const auto& term : terms_) term->add_signal(block, f.data());
-    if (value_share_ != 0) {
-      potential.values(block, v.data());
-      for (std::size_t i = 0; i < block.size; ++i) f[i] += static_cast<Real>(value_share_) * v[i];
-    }
+  static constexpr bool one_pass = requires { typename E::Request; };
+  using Tile = typename E::ConstTile;
+
+  void add_signals(const Tile& x, typename E::TileNumbers f) const {
+    for (const auto& term : terms_) term->add_signal(x, f);
+  }
+  double normaliser(double n) const { return options_.normaliser == Normaliser::n ? n : n - 1; }
+
+  // Signals, then weights, then their sum.
+  template <class Add>
+  void weigh(const E& energy, const Samples& x, Theta& gradient, Add&& add) {
+    const std::size_t tiles = E::tiles(x);
+    typename E::Numbers f = E::numbers(x);
+    E::for_each(options_.workers, tiles, [&](std::size_t k) {
+      add_signals(E::tile(x, k), E::numbers_of(f, k));
+      if (value_share_ != 0) energy.add_values(E::tile(x, k), value_share_, E::numbers_of(f, k));
+    });
+    const auto n = static_cast<double>(x.size());
     double sum = 0;
-    for (std::size_t i = 0; i < block.size; ++i) sum += static_cast<double>(f[i]);
-    return static_cast<Real>(sum / static_cast<double>(block.size));
+    for (std::size_t k = 0; k < tiles; ++k) E::add_to(sum, E::numbers_of(f, k), E::tile(x, k));
+    const double scale = 1 / normaliser(n), shift = -scale * sum / n - beta_ / n;
+    E::sum(options_.workers, x, gradient, [&](std::size_t k, auto&& to) {
+      E::affine(E::numbers_of(f, k), E::tile(x, k), scale, shift);
+      add(k, E::numbers_of(f, k), to);
+    });
   }
 
-  void add_references(const Potential<Real>& potential, const Population<Real>& y, double beta,
-                      std::span<double> gradient) {
+  template <class Add>
+  void take_sums(const E& energy, const Samples& x, Theta& gradient, Add&& add) requires one_pass {
+    using Real = typename Samples::value_type;
     const std::size_t p = gradient.size();
-    sums_.assign(y.blocks() * (1 + 2 * p), 0.0);
-    for_each_block(options_.workers, y,
-                   [&](std::size_t b) { potential.look(y.block(b), {.sums = sums_.data() + b * (1 + 2 * p)}); });
-    total(y.blocks(), p);
-    for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums_[1 + j] / static_cast<double>(y.size());
+    const auto n = static_cast<double>(x.size());
+    const Real pilot = mean_signal(energy, E::tile(x, 0));
+    const auto sums =
+        sums_(options_.workers, E::tiles(x), 1 + 2 * p, E::tiles_per_thread, [&](std::size_t k, std::span<double> row) {
+          BlockArray<Real> f;
+          const Tile tile = E::tile(x, k);
+          std::memset(f.data(), 0, tile.size * sizeof(Real));  // as -O2 does not make of a fill
+          add_signals(tile, f.data());
+          add(k, typename E::Request{.sums = row.data(),
+                                     .signal = f.data(),
+                                     .shift = -pilot,
+                                     .value_share = static_cast<Real>(value_share_)});
+        });
+    for (std::size_t j = 0; j < p; ++j) {
+      const double mean = sums[1 + j] / n;
+      gradient[j] = (sums[1 + p + j] - sums[0] * mean) / normaliser(n) - beta_ * mean;
+    }
   }
 
-  // Adds the rows of all blocks to the first, in order.
-  void total(std::size_t blocks, std::size_t p) {
-    for (std::size_t b = 1; b < blocks; ++b)
-      for (std::size_t j = 0; j < 1 + 2 * p; ++j) sums_[j] += sums_[b * (1 + 2 * p) + j];
+  // Over the first group, which is enough to be near.
+  auto mean_signal(const E& energy, Tile x) const requires one_pass {
+    using Real = typename Samples::value_type;
+    x.size = std::min(x.size, lanes_per_group);
+    BlockArray<Real> f;
+    for (std::size_t i = 0; i < x.size; ++i) f[i] = 0;
+    add_signals(x, f.data());
+    if (value_share_ != 0) energy.add_values(x, value_share_, f.data());
+    double sum = 0;
+    E::add_to(sum, f.data(), x);
+    return static_cast<Real>(sum / static_cast<double>(x.size));
   }
 
-  Potential<Real> potential_;
+  void add_references(const E& energy, const Samples& y, double beta, Theta& gradient) {
+    const auto m = static_cast<double>(y.size());
+    if constexpr (one_pass) {
+      const std::size_t p = gradient.size();
+      const auto sums =
+          sums_(options_.workers, E::tiles(y), 1 + 2 * p, E::tiles_per_thread,
+                [&](std::size_t k, std::span<double> row) { energy.add(E::tile(y, k), {.sums = row.data()}); });
+      for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums[1 + j] / m;
+    } else {
+      Theta part = zeros_like(gradient);
+      typename E::Numbers w = E::numbers(y);
+      E::sum(options_.workers, y, part, [&](std::size_t k, auto&& to) {
+        E::affine(E::numbers_of(w, k), E::tile(y, k), 0, beta / m);
+        energy.add(E::tile(y, k), E::numbers_of(w, k), to);
+      });
+      for_each_element([](auto& g, const auto& more) { set_element(g, g + more); }, gradient, part);
+    }
+  }
+
+  E energy_;
   Terms terms_;
   EstimatorOptions options_;
-  double value_share_ = 0;
-  std::vector<double> sums_;  // a row of 1 + 2p for each block
+  double value_share_ = 0, beta_ = 0;
+  TileSums sums_;  // of one pass
 };
 
-// Sampler and estimator of one potential. In the paper's order of the single loop both read p_k and theta_k, and one pass over the
+// Sampler and estimator of one energy. In the paper's order of the single loop both read p_k and theta_k, and one pass over the
 // population does them together.
-template <class Real>
+template <class T>
 class LangevinEngine {
  public:
-  LangevinEngine(const Potential<Real>& potential, typename GradientEstimator<Real>::Terms terms,
-                 LangevinOptions options, Normaliser normaliser = Normaliser::n_minus_1)
-      : sampler_(potential, options), estimator_(potential, std::move(terms), {normaliser, options.workers}) {}
+  using E = EnergyOf<T>;
+  using Samples = typename E::Samples;
+  using Theta = typename E::Theta;
 
-  void advance(Population<Real>& x, std::span<const double> theta, Moment at) { sampler_.advance(x, theta, at); }
-  void estimate(const Population<Real>& x, std::span<const double> theta, std::int64_t step,
-                std::span<double> gradient) {
+  LangevinEngine(const E& energy, typename GradientEstimator<T>::Terms terms, LangevinOptions options,
+                 Normaliser normaliser = Normaliser::n_minus_1)
+      : sampler_(energy, options), estimator_(energy, std::move(terms), {normaliser, options.workers}) {}
+
+  void advance(Samples& x, const Theta& theta, Moment at) { sampler_.advance(x, theta, at); }
+  void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
     estimator_.estimate(x, theta, step, gradient);
   }
-  void advance_and_estimate(Population<Real>& x, std::span<const double> theta, Moment at, std::span<double> gradient) {
+  void advance_and_estimate(Samples& x, const Theta& theta, Moment at, Theta& gradient) {
     sampler_.begin(x, theta);
-    estimator_.estimate_with(sampler_.potential(), x, at.round, gradient,
-                             [&](std::size_t b, const Pass<Real>& request) { sampler_.pass(x.block(b), at, request); });
+    const LangevinStep step = sampler_.step(at);
+    estimator_.estimate_with(sampler_.energy(), x, at.round, gradient, [&](std::size_t k, auto&&... request) {
+      sampler_.energy().step_and_add(E::tile(x, k), step, sampler_.nonfinite(k), request...);
+    });
   }
 
   bool all_finite() const { return sampler_.all_finite(); }
-  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
-    return estimator_.find_inadmissible(theta);
-  }
+  std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return estimator_.find_inadmissible(theta); }
 
  private:
-  Langevin<Real> sampler_;
-  GradientEstimator<Real> estimator_;
+  Langevin<T> sampler_;
+  GradientEstimator<T> estimator_;
 };
 
 // Gamma = 0: for sampling alone.
 struct NoGradient {
-  template <class Population>
-  void estimate(const Population&, std::span<const double>, std::int64_t, std::span<double> gradient) const {
-    for (double& g : gradient) g = 0;
+  template <class Population, class Theta>
+  void estimate(const Population&, const Theta&, std::int64_t, Theta& gradient) const {
+    for_each_element([](auto& g) { g = 0; }, gradient);
   }
 };
 

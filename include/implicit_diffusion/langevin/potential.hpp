@@ -20,15 +20,18 @@
 //     std::optional<double> largest_stable_step() const;            of the Langevin chain, at the prepared theta
 //     GaussianMixture law(theta) const;                             pi*(theta), where it is a mixture of Gaussians
 //
-// Potential<Real> holds any of them and works on blocks of samples: one virtual call a block, so nothing is lost to it.
+// Potential<Real> holds any of them and works on blocks of samples: one virtual call a block, so nothing is lost to it. It is the SIMD engine of
+// Langevin dynamics (langevin/energy.hpp).
 #pragma once
 
+#include "implicit_diffusion/langevin/energy.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/population.hpp"
 #include "implicit_diffusion/simd/dual.hpp"
 
 #include <array>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -51,8 +54,13 @@ concept PointPotential = requires(P& v, const P& c, std::span<const double> thet
 
 // Numbers that belong to a block, by coordinate: coordinate j of sample i at [j * block_size + i].
 template <class Real>
-class Potential {
+class Potential : public PointwiseTiles<Real> {
  public:
+  using typename PointwiseTiles<Real>::Tile;
+  using typename PointwiseTiles<Real>::ConstTile;
+  using typename PointwiseTiles<Real>::Sum;
+  using Request = Pass<Real>;
+
   template <PointPotential P>
   Potential(P potential)
       : model_(std::make_unique<Pointwise<P>>(std::move(potential))) {}  // implicit: a potential is a Potential
@@ -77,14 +85,44 @@ class Potential {
   void look(Block<const Real> x, const Pass<Real>& request) const {
     model_->pass({const_cast<Real*>(x.data), x.stride, x.size, x.dimension, x.first}, request);
   }
+
+  // The engine's operations.
+  void add_values(ConstTile x, double c, Real* f) const {
+    BlockArray<Real> v;
+    values(x, v.data());
+    for (std::size_t i = 0; i < x.size; ++i) f[i] += static_cast<Real>(c) * v[i];
+  }
+  void add(ConstTile x, const Request& request) const { look(x, request); }
+  void step_and_add(Tile x, const LangevinStep& step, bool& nonfinite, Request request) const {
+    BlockArray<float> z(x.dimension);
+    this->normals(step.noise, Stream::sampling, step.key, x, z.data());
+    request.noise = z.data();
+    request.step = static_cast<Real>(step.size);
+    request.scale = static_cast<Real>(std::sqrt(2.0 * step.size));
+    request.nonfinite = &nonfinite;
+    pass(x, request);
+  }
+  void step(Tile x, const LangevinStep& step, bool& nonfinite) const { step_and_add(x, step, nonfinite, Request{}); }
+  // With known weights: the sums of a pass whose signals they are.
+  void add(ConstTile x, const Real* w, Sum sum) const {
+    std::vector<double> sums(1 + 2 * parameters(), 0.0);
+    look(x, {.sums = sums.data(), .signal = w});
+    for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += sums[1 + parameters() + j];
+  }
+  void step_and_add(Tile x, const LangevinStep& step, bool& nonfinite, const Real* w, Sum sum) const {
+    std::vector<double> sums(1 + 2 * parameters(), 0.0);
+    step_and_add(x, step, nonfinite, Request{.sums = sums.data(), .signal = w});
+    for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += sums[1 + parameters() + j];
+  }
+
   // V(x_i).
   void values(Block<const Real> x, Real* out) const { look(x, {.values = out}); }
   // dV/dx_j (x_i), by coordinate; room for a whole block.
   void gradient(Block<const Real> x, Real* out) const { look(x, {.gradient = out}); }
   // Adds sum_i (d/dx dV/dtheta)(x_i) . u_i, with the directions u by coordinate. Only for potentials of any number type.
-  void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const {
-    model_->add_weighted_mixed(x, u, sums);
-  }
+  void add_weighted_mixed(ConstTile x, const Real* u, double* sums) const { model_->add_weighted_mixed(x, u, sums); }
+  // The same for a u of a Scratch.
+  void add_mixed(ConstTile x, ConstTile u, Sum sum) const { add_weighted_mixed(x, u.data, sum.data()); }
   bool has_mixed() const { return model_->has_mixed(); }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {

@@ -33,14 +33,16 @@ class Reward {
       : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
 
   // Adds lambda R(x_i) to f_i.
-  void add(Block<const Real> x, Real lambda, Real* f) const { model_->add(x, lambda, f); }
+  void add(Block<const Real> x, double lambda, Real* f) const { model_->add(x, static_cast<Real>(lambda), f); }
   // R(x_i).
   void values(Block<const Real> x, Real* out) const {
     for (std::size_t i = 0; i < x.size; ++i) out[i] = 0;
-    add(x, Real(1), out);
+    add(x, 1, out);
   }
   // dR/dx_j (x_i), by coordinate. Only for rewards of any number type; where R jumps, the jump counts for nothing.
   void gradient(Block<const Real> x, Real* out) const { model_->gradient(x, out); }
+  // The same into a tile of a Scratch.
+  void gradient(Block<const Real> x, const Block<Real>& out) const { gradient(x, out.data); }
   bool has_gradient() const { return model_->has_gradient(); }
   // E R(X), X ~ mixture, where each component's is known.
   std::optional<double> expectation(const GaussianMixture& mixture) const {

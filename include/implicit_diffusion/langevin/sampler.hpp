@@ -9,13 +9,13 @@
 // The chain is biased by O(g). For V(x) = a x^2 / 2 it is stable for g < 2 / a and its variance is 1 / (a (1 - a g / 2)), not 1 / a.
 #pragma once
 
+#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/potential.hpp"
 #include "implicit_diffusion/optimizer/schedule.hpp"
-#include "implicit_diffusion/parallel.hpp"
-#include "implicit_diffusion/random/noise.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <utility>
+#include <vector>
 
 namespace implicit_diffusion {
 
@@ -25,29 +25,21 @@ struct LangevinOptions {
   Workers* workers = nullptr;  // null: the calling thread alone
 };
 
-// Calls task(b) for every block of a population.
-template <class Real, class Task>
-void for_each_block(Workers* workers, const Population<Real>& x, Task&& task) {
-  if (workers) return workers->for_each(x.blocks(), blocks_per_thread, task);
-  for (std::size_t b = 0; b < x.blocks(); ++b) task(b);
-}
-
-// The normals of a block's samples, as Noise::normals lays them out.
-template <class Real>
-void block_noise(const Noise& noise, Stream stream, Moment at, const Block<Real>& block, float* out) {
-  noise.normals(stream, at, block.dimension, block.first / lanes_per_group,
-                (block.size + lanes_per_group - 1) / lanes_per_group, out);
-}
-
-template <class Real>
+// T: float or double, or an engine (langevin/energy.hpp).
+template <class T>
 class Langevin {
  public:
-  explicit Langevin(Potential<Real> potential, LangevinOptions options = {})
-      : potential_(std::move(potential)), options_(options) {}
+  using E = EnergyOf<T>;
+  using Samples = typename E::Samples;
+  using Theta = typename E::Theta;
+  static_assert(Energy<E>);
 
-  void advance(Population<Real>& x, std::span<const double> theta, Moment at) {
+  explicit Langevin(E energy, LangevinOptions options = {}) : energy_(std::move(energy)), options_(options) {}
+
+  void advance(Samples& x, const Theta& theta, Moment at) {
     begin(x, theta);
-    for_each_block(options_.workers, x, [&](std::size_t b) { pass(x.block(b), at, {}); });
+    const LangevinStep s = step(at);
+    E::for_each(options_.workers, E::tiles(x), [&](std::size_t k) { energy_.step(E::tile(x, k), s, nonfinite(k)); });
   }
 
   // Whether the last step left finite numbers only; then nobody needs to search.
@@ -55,49 +47,33 @@ class Langevin {
     return std::none_of(nonfinite_.begin(), nonfinite_.end(), [](const Flag& f) { return f.up; });
   }
 
-  // The step of one block, and whatever else is asked of the same pass. For each step of a population: begin(), then pass() for every block.
-  void begin(const Population<Real>& x, std::span<const double> theta) {
-    potential_.prepare(theta);
-    nonfinite_.assign(x.blocks(), {});
+  // The parts of a step, for those who make it together with something else: begin(), then for every tile k one that sets nonfinite(k).
+  void begin(const Samples& x, const Theta& theta) {
+    energy_.prepare(theta);
+    nonfinite_.assign(E::tiles(x), {});
   }
-  void pass(const Block<Real>& block, Moment at, Pass<Real> request) {
-    BlockArray<float> z(block.dimension);
-    block_noise(options_.noise, Stream::sampling, at, block, z.data());
-    const double g = options_.step_size(at.round);
-    request.noise = z.data();
-    request.step = static_cast<Real>(g);
-    request.scale = static_cast<Real>(std::sqrt(2.0 * g));
-    request.nonfinite = &nonfinite_[block.first / block_size].up;
-    potential_.pass(block, request);
-  }
+  LangevinStep step(Moment at) const { return {options_.noise, at, options_.step_size(at.round)}; }
+  bool& nonfinite(std::size_t k) { return nonfinite_[k].up; }
 
-  const Potential<Real>& potential() const { return potential_; }
+  const E& energy() const { return energy_; }
   const LangevinOptions& options() const { return options_; }
 
  private:
   struct Flag {
     bool up = false;
   };
-  Potential<Real> potential_;
+  E energy_;
   LangevinOptions options_;
-  std::vector<Flag> nonfinite_;  // one for each block
+  std::vector<Flag> nonfinite_;  // one for each tile
 };
 
 // Chains start from N(0, I).
-template <class Real>
+template <class T>
 struct StandardNormalStart {
   Noise noise{};
 
-  void draw(Population<Real>& x, std::int64_t round) const {
-    const std::size_t d = x.dimension();
-    for (std::size_t b = 0; b < x.blocks(); ++b) {
-      const Block<Real> block = x.block(b);
-      BlockArray<float> z(d);
-      block_noise(noise, Stream::initial, {.round = round}, block, z.data());
-      for (std::size_t j = 0; j < d; ++j)
-        for (std::size_t i = 0; i < block.size; ++i)
-          block(i, j) = z[(i / lanes_per_group * d + j) * lanes_per_group + i % lanes_per_group];
-    }
+  void draw(typename EnergyOf<T>::Samples& x, std::int64_t round) const {
+    EnergyOf<T>::fill_normals(x, noise, Stream::initial, {.round = round});
   }
 };
 

@@ -18,34 +18,33 @@
 
 namespace implicit_diffusion {
 
-// begin(finished) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain, and gradient(back) is what it
-// came to.
-template <class A, class Population, class Back>
-concept BackwardOf = requires(A& a, const Population& p, Back& b, std::size_t s, std::span<const double> theta) {
-  { a.begin(p) } -> std::convertible_to<Back>;
+// begin(finished, theta) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain, and gradient(back, g)
+// writes what it came to. theta gives begin() the shape of a gradient.
+template <class A, class Population, class Back, class Theta>
+concept BackwardOf = requires(A& a, const Population& p, Back& b, std::size_t s, const Theta& theta, Theta& gradient) {
+  { a.begin(p, theta) } -> std::convertible_to<Back>;
   a.step(b, s, theta);
-  { a.gradient(b) } -> std::convertible_to<std::span<const double>>;
+  a.gradient(b, gradient);
 };
 
-template <class Population, class Back, Optimizer Opt>
+template <class Population, class Back, class Optimizer, class Theta = std::vector<double>>
 struct DoubleQueueState {
   std::int64_t step = 0;
-  std::vector<double> theta;
+  Theta theta;
   std::vector<Population> slots;          // Y[0], ..., Y[T]
   std::vector<std::optional<Back>> back;  // B[0], ..., B[T]
-  Opt optimizer;
+  Optimizer optimizer;
 };
 
-template <class Population, class Back, Optimizer Opt, SamplerOf<Population> Sigma, class Adjoint,
-          StartOf<Population> Start, class Observer = const decltype(ignore)&>
-requires BackwardOf<Adjoint, Population, Back> Outcome double_queue_loop(Sigma& sigma, Adjoint& adjoint, Start& start,
-                                                                         DoubleQueueState<Population, Back, Opt>& s,
-                                                                         std::int64_t steps,
-                                                                         Observer&& observe = ignore,
-                                                                         std::stop_token stop = {}) {
+template <class Population, class Back, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Population, Theta> Sigma,
+          BackwardOf<Population, Back, Theta> Adjoint, StartOf<Population> Start,
+          class Observer = const decltype(ignore)&>
+Outcome double_queue_loop(Sigma& sigma, Adjoint& adjoint, Start& start,
+                          DoubleQueueState<Population, Back, Opt, Theta>& s, std::int64_t steps,
+                          Observer&& observe = ignore, std::stop_token stop = {}) {
   const std::size_t last = s.slots.size() - 1;
   s.back.resize(last + 1);
-  std::vector<double> next;
+  Theta gradient = zeros_like(s.theta), next = gradient;
   observe(std::as_const(s));
   while (s.step < steps) {
     if (stop.stop_requested()) return {Status::interrupted};
@@ -55,18 +54,15 @@ requires BackwardOf<Adjoint, Population, Back> Outcome double_queue_loop(Sigma& 
       s.back[m] = std::move(s.back[m - 1]);
       if (s.back[m]) adjoint.step(*s.back[m], m - 1, s.theta);
     }
-    s.back[0] = adjoint.begin(s.slots[last]);
+    s.back[0] = adjoint.begin(s.slots[last], s.theta);
 
-    for (std::size_t m = 0; m < last; ++m) {
-      const auto index = static_cast<std::int64_t>(m);
-      sigma.advance(s.slots[m], s.theta, {.round = s.step - index, .index = index});
-      if (const auto d = detail::find_divergence(sigma, s.slots[m], s.step + 1)) return {Status::diverged, d};
-    }
+    if (const auto d = detail::advance_slots(sigma, std::span(s.slots).first(last), s.theta, s.step))
+      return {Status::diverged, d};
     std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
     start.draw(s.slots.front(), s.step + 1);
 
     if (finished) {
-      const std::span<const double> gradient = adjoint.gradient(*finished);
+      adjoint.gradient(*finished, gradient);
       if (const auto d = detail::update(s.optimizer, adjoint, s.theta, next, gradient, s.step))
         return {Status::diverged, d};
     }

@@ -26,31 +26,32 @@ struct NestedOptions {
 namespace detail {
 
 // Whether one object is both and takes sampling and gradient of a fresh population in one go.
-template <class Population, class Sigma, class Gamma>
-constexpr bool offers_both = std::same_as<Sigma, Gamma>&& requires(Sigma& sigma, Population& p,
-                                                                   std::span<const double> theta,
-                                                                   std::span<double> gradient) {
+template <class Population, class Theta, class Sigma, class Gamma>
+constexpr bool offers_both = std::same_as<Sigma, Gamma>&& requires(Sigma& sigma, Population& p, const Theta& theta,
+                                                                   Theta& gradient) {
   sigma.sample_and_estimate(p, theta, Moment{}, gradient);
 };
-template <class Population, class Sigma, class Gamma>
+template <class Population, class Theta, class Sigma, class Gamma>
 bool takes_both([[maybe_unused]] const Sigma& sigma, [[maybe_unused]] const Gamma& gamma) {
-  if constexpr (offers_both<Population, Sigma, Gamma>) return &sigma == &gamma;
+  if constexpr (offers_both<Population, Theta, Sigma, Gamma>) return &sigma == &gamma;
   return false;
 }
-template <class Sigma, class Gamma, class Population>
-void sample_and_estimate(Sigma& sigma, Gamma&, Population& p, std::span<const double> theta, std::int64_t step,
-                         std::span<double> gradient) {
-  if constexpr (offers_both<Population, Sigma, Gamma>) sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
+template <class Sigma, class Gamma, class Population, class Theta>
+void sample_and_estimate(Sigma& sigma, Gamma&, Population& p, const Theta& theta, std::int64_t step, Theta& gradient) {
+  if constexpr (offers_both<Population, Theta, Sigma, Gamma>)
+    sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
 }
 
 }  // namespace detail
 
-template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          StartOf<Population> Start, class Observer = const decltype(ignore)&>
-Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt>& s, const NestedOptions& options,
-                    Observer&& observe = ignore, std::stop_token stop = {}) {
-  std::vector<double> gradient(s.theta.size()), next;
-  const bool at_once = !options.warm_start && options.inner_steps == 1 && detail::takes_both<Population>(sigma, gamma);
+template <class Population, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Population, Theta> Sigma,
+          GradientEstimatorOf<Population, Theta> Gamma, StartOf<Population> Start,
+          class Observer = const decltype(ignore)&>
+Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt, Theta>& s,
+                    const NestedOptions& options, Observer&& observe = ignore, std::stop_token stop = {}) {
+  Theta gradient = zeros_like(s.theta), next = gradient;
+  const bool at_once =
+      !options.warm_start && options.inner_steps == 1 && detail::takes_both<Population, Theta>(sigma, gamma);
   Population before = s.population;
   observe(std::as_const(s));
   while (s.step < options.steps) {

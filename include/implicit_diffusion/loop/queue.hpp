@@ -14,17 +14,18 @@
 #include "implicit_diffusion/loop/state.hpp"
 
 #include <algorithm>
+#include <span>
 #include <stop_token>
 #include <utility>
 
 namespace implicit_diffusion {
 
-template <class Population, Optimizer Opt>
+template <class Population, class Optimizer, class Theta = std::vector<double>>
 struct QueueState {
   std::int64_t step = 0;
-  std::vector<double> theta;
+  Theta theta;
   std::vector<Population> slots;  // q[0], ..., q[M]; fewer while a queue without warm start fills
-  Opt optimizer;
+  Optimizer optimizer;
 };
 
 struct QueueOptions {
@@ -33,9 +34,31 @@ struct QueueOptions {
   bool warm_start = true;
 };
 
+namespace detail {
+
+// Every one of the first `moving` slots makes its step: all together where the sampler offers that, else one after the other.
+template <class Sigma, class Population, class Theta>
+std::optional<Divergence> advance_slots(Sigma& sigma, std::span<Population> moving, const Theta& theta,
+                                        std::int64_t step) {
+  if constexpr (requires { sigma.advance_all(moving, theta); }) {
+    sigma.advance_all(moving, theta);
+    for (const Population& p : moving)
+      if (const auto d = find_divergence(sigma, p, step + 1)) return d;
+  } else {
+    for (std::size_t m = 0; m < moving.size(); ++m) {
+      const auto index = static_cast<std::int64_t>(m);
+      sigma.advance(moving[m], theta, {.round = step - index, .index = index});
+      if (const auto d = find_divergence(sigma, moving[m], step + 1)) return d;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
 // Fills the queue before the first step. `empty` is a population of the right shape.
-template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, StartOf<Population> Start>
-void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt>& s, const QueueOptions& options,
+template <class Population, class Opt, class Theta, SamplerOf<Population, Theta> Sigma, StartOf<Population> Start>
+void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt, Theta>& s, const QueueOptions& options,
                  const Population& empty) {
   s.slots.assign(options.warm_start ? static_cast<std::size_t>(options.slots) + 1 : 1, empty);
   for (std::size_t m = 0; m < s.slots.size(); ++m) {
@@ -45,12 +68,13 @@ void start_queue(Sigma& sigma, Start& start, QueueState<Population, Opt>& s, con
   }
 }
 
-template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          StartOf<Population> Start, class Observer = const decltype(ignore)&>
-Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt>& s,
+template <class Population, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Population, Theta> Sigma,
+          GradientEstimatorOf<Population, Theta> Gamma, StartOf<Population> Start,
+          class Observer = const decltype(ignore)&>
+Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Population, Opt, Theta>& s,
                    const QueueOptions& options, Observer&& observe = ignore, std::stop_token stop = {}) {
   const auto last = static_cast<std::size_t>(options.slots);
-  std::vector<double> gradient(s.theta.size()), next;
+  Theta gradient = zeros_like(s.theta), next = gradient;
   observe(std::as_const(s));
   while (s.step < options.steps) {
     if (stop.stop_requested()) return {Status::interrupted};
@@ -59,12 +83,8 @@ Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Populati
     if (finished) gamma.estimate(s.slots[last], s.theta, s.step, gradient);
 
     // Every slot makes its step and moves up one place; a finished one gives its memory to the fresh one.
-    const std::size_t moving = std::min(s.slots.size(), last);
-    for (std::size_t m = 0; m < moving; ++m) {
-      const auto index = static_cast<std::int64_t>(m);
-      sigma.advance(s.slots[m], s.theta, {.round = s.step - index, .index = index});
-      if (const auto d = detail::find_divergence(sigma, s.slots[m], s.step + 1)) return {Status::diverged, d};
-    }
+    const auto moving = std::span(s.slots).first(std::min(s.slots.size(), last));
+    if (const auto d = detail::advance_slots(sigma, moving, s.theta, s.step)) return {Status::diverged, d};
     if (!finished) s.slots.push_back(s.slots.back());
     std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
     start.draw(s.slots.front(), s.step + 1);

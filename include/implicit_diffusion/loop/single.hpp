@@ -21,11 +21,11 @@ struct SingleOptions {
   Order order = Order::paper;
 };
 
-template <class Population, Optimizer Opt, SamplerOf<Population> Sigma, GradientEstimatorOf<Population> Gamma,
-          class Observer = const decltype(ignore)&>
-Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt>& s, const SingleOptions& options,
+template <class Population, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Population, Theta> Sigma,
+          GradientEstimatorOf<Population, Theta> Gamma, class Observer = const decltype(ignore)&>
+Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt, Theta>& s, const SingleOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
-  std::vector<double> gradient(s.theta.size()), next;
+  Theta gradient = zeros_like(s.theta), next = gradient;
   observe(std::as_const(s));
   while (s.step < options.steps) {
     if (stop.stop_requested()) return {Status::interrupted};

@@ -6,22 +6,21 @@
 
 #include "implicit_diffusion/concepts.hpp"
 
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
 
-template <class Population, Optimizer Opt>
+template <class Population, class Optimizer, class Theta = std::vector<double>>
 struct State {
-  std::int64_t step = 0;      // outer steps done: k
-  std::vector<double> theta;  // theta_k
-  Population population;      // p_k
-  Opt optimizer;
+  std::int64_t step = 0;  // outer steps done: k
+  Theta theta;            // theta_k
+  Population population;  // p_k
+  Optimizer optimizer;
 };
 
 enum class Status { completed, interrupted, diverged };
@@ -47,9 +46,9 @@ inline constexpr auto ignore = [](const auto&) {};
 namespace detail {
 
 // Both lines of the paper's order, in one pass where one object is both and offers it.
-template <class Sigma, class Gamma, class Population>
-void advance_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, std::span<const double> theta, std::int64_t step,
-                          std::span<double> gradient) {
+template <class Sigma, class Gamma, class Population, class Theta>
+void advance_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, const Theta& theta, std::int64_t step,
+                          Theta& gradient) {
   if constexpr (std::same_as<Sigma, Gamma> &&
                 requires { sigma.advance_and_estimate(p, theta, Moment{step}, gradient); }) {
     if (&sigma == &gamma) return sigma.advance_and_estimate(p, theta, {.round = step}, gradient);
@@ -69,16 +68,11 @@ std::optional<Divergence> find_divergence(const Sigma& sigma, const Population& 
   return std::nullopt;
 }
 
-inline std::optional<std::size_t> first_nonfinite(std::span<const double> v) {
-  for (std::size_t j = 0; j < v.size(); ++j)
-    if (!std::isfinite(v[j])) return j;
-  return std::nullopt;
-}
-
-// theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of its potential.
-template <class Opt, class Gamma>
-std::optional<Divergence> update(Opt& optimizer, const Gamma& gamma, std::vector<double>& theta,
-                                 std::vector<double>& next, std::span<const double> gradient, std::int64_t step) {
+// theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of its potential. `next` is
+// memory: the one copy of theta that a step makes.
+template <class Opt, class Gamma, class Theta>
+std::optional<Divergence> update(Opt& optimizer, const Gamma& gamma, Theta& theta, Theta& next, const Theta& gradient,
+                                 std::int64_t step) {
   using Where = Divergence::Where;
   if (const auto j = first_nonfinite(gradient)) return Divergence{Where::gradient, step + 1, 0, *j};
   next = theta;
@@ -86,7 +80,7 @@ std::optional<Divergence> update(Opt& optimizer, const Gamma& gamma, std::vector
   if (const auto j = first_nonfinite(next)) return Divergence{Where::parameter, step + 1, 0, *j};
   if constexpr (requires { gamma.find_inadmissible(next); })
     if (const auto j = gamma.find_inadmissible(next)) return Divergence{Where::parameter, step + 1, 0, *j};
-  theta.swap(next);
+  std::swap(theta, next);
   return std::nullopt;
 }
 

@@ -2,25 +2,25 @@
 #pragma once
 
 #include "implicit_diffusion/optimizer/schedule.hpp"
+#include "implicit_diffusion/parameters.hpp"
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace implicit_diffusion {
 
 struct GradientDescent {
   Schedule rate{.scale = 0.1};
 
-  void update(std::span<double> theta, std::span<const double> gradient, std::int64_t step) {
+  template <class Theta, class Gradient>
+  void update(Theta&& theta, const Gradient& gradient, std::int64_t step) {
     const double eta = rate(step);
-    for (std::size_t j = 0; j < theta.size(); ++j) theta[j] -= eta * gradient[j];
+    for_each_element([eta](auto& t, const auto& g) { set_element(t, t - eta * g); }, theta, gradient);
   }
 };
 
 // Leaves theta where it is: sampling alone.
 struct Hold {
-  void update(std::span<double>, std::span<const double>, std::int64_t) {}
+  void update(const auto&, const auto&, std::int64_t) {}
 };
 
 }  // namespace implicit_diffusion
