@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstring>
+#include <memory>
 
 namespace implicit_diffusion::io {
 namespace {
@@ -18,44 +20,26 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 constexpr std::string_view magic = "IDCHKPT1";
 
-std::uint32_t crc(std::string_view bytes) {
-  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-}
+constexpr std::size_t longest_name = 4096;
 
 template <class T>
-void append(std::string& to, T number) {
-  to.append(reinterpret_cast<const char*>(&number), sizeof number);
+std::string_view bytes_of_one(const T& number) {
+  return bytes_of(std::span<const T>(&number, 1));
 }
 
-// Reads from the front of bytes, and refuses to read beyond their end.
-class Reader {
- public:
-  Reader(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
+// What comes before the content of a section.
+std::string header_of(const std::string& name, std::uint64_t size) {
+  std::string header;
+  header += bytes_of_one(static_cast<std::uint32_t>(name.size()));
+  header += name;
+  header += bytes_of_one(size);
+  return header;
+}
 
-  std::string_view take(std::uint64_t count) {
-    if (count > bytes_.size() - at_) refuse("is cut off");
-    const std::string_view part = bytes_.substr(at_, static_cast<std::size_t>(count));
-    at_ += part.size();
-    return part;
-  }
-  template <class T>
-  T number() {
-    T value;
-    std::memcpy(&value, take(sizeof value).data(), sizeof value);
-    return value;
-  }
-  std::size_t at() const { return at_; }
-  std::size_t left() const { return bytes_.size() - at_; }
-  std::string_view since(std::size_t begin) const { return bytes_.substr(begin, at_ - begin); }
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw Error(ErrorKind::data, where_, fmt::format("damaged checkpoint: {} at byte {}", why, at_));
-  }
-
- private:
-  std::string_view bytes_;
-  const std::string& where_;
-  std::size_t at_ = 0;
-};
+// The CRC of the last `length` of some bytes, from that of those before them and that of all: joining CRCs is its own inverse.
+std::uint32_t crc_of_last(std::uint32_t before, std::uint32_t all, std::uint64_t length) {
+  return static_cast<std::uint32_t>(::crc32_combine(before, all, static_cast<z_off_t>(length)));
+}
 
 constexpr std::string_view prefix = "step-", suffix = ".checkpoint";
 
@@ -85,6 +69,197 @@ std::vector<Entry> entries_of(const std::filesystem::path& folder) {
 
 }  // namespace
 
+void CheckpointWriter::put(const std::string& name, std::uint64_t size, std::function<void(const Sink&)> produce) {
+  if (name.size() > longest_name) throw Error(ErrorKind::usage, "checkpoint", "the name of a section is too long");
+  sections_[name] = {size, std::move(produce)};
+}
+
+void CheckpointWriter::put(const std::string& name, std::string bytes) {
+  const std::uint64_t size = bytes.size();
+  put(name, size, [kept = std::move(bytes)](const Sink& sink) { sink(kept); });
+}
+
+std::uint32_t CheckpointWriter::encode(const Sink& sink) const {
+  std::uint64_t length = 0;
+  std::uint32_t crc = 0;
+  const Sink append = [&](std::string_view bytes) {
+    length += bytes.size();
+    while (!bytes.empty()) {  // each piece is still in the cache when it goes on its way
+      const std::string_view piece = bytes.substr(0, piece_size);
+      crc = crc32(piece, crc);
+      sink(piece);
+      bytes.remove_prefix(piece.size());
+    }
+  };
+  append(magic);
+  append(bytes_of_one(static_cast<std::uint32_t>(sections_.size())));
+  for (const auto& [name, section] : sections_) {
+    const std::uint64_t begin = length;
+    const std::uint32_t before = crc;
+    append(header_of(name, section.size));
+    const std::uint64_t content = length;
+    section.produce(append);
+    if (length - content != section.size)
+      throw Error(ErrorKind::usage, "checkpoint",
+                  fmt::format("section {} was to have {} bytes and has {}", name, section.size, length - content));
+    append(bytes_of_one(crc_of_last(before, crc, length - begin)));
+  }
+  append(bytes_of_one(length + sizeof length + sizeof crc));
+  append(bytes_of_one(std::uint32_t{crc}));
+  return crc;
+}
+
+void CheckpointWriter::write(const std::filesystem::path& file) const {
+  FileWriter out(file);
+  const std::uint32_t crc = encode([&](std::string_view piece) { out.append(piece); });
+  out.commit(crc);
+}
+
+std::string CheckpointWriter::to_bytes() const {
+  std::string out;
+  encode([&](std::string_view piece) { out += piece; });
+  return out;
+}
+
+// A file from its beginning to its end, which it refuses to go beyond, with the CRC of all so far.
+class CheckpointReader::Scan {
+ public:
+  Scan(const Input& input, const std::string& where)
+      : input_(input), where_(where), buffer_(std::min<std::uint64_t>(input.size, piece_size), '\0') {}
+
+  // The next bytes, at most piece_size of them, until the next call.
+  std::string_view take(std::size_t count) {
+    if (count > left()) refuse("is cut off");
+    if (count > filled_ - begin_) {
+      std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
+      filled_ -= begin_;
+      begin_ = 0;
+      const std::size_t more = std::min<std::uint64_t>(buffer_.size() - filled_, left() - filled_);
+      input_.read(at_ + filled_, std::span(buffer_).subspan(filled_, more));
+      filled_ += more;
+    }
+    const std::string_view part(buffer_.data() + begin_, count);
+    begin_ += count;
+    at_ += count;
+    crc_ = crc32(part, crc_);
+    return part;
+  }
+  void skip(std::uint64_t count) {
+    if (count > left()) refuse("is cut off");
+    while (count > 0) count -= take(std::min<std::uint64_t>(count, buffer_.size())).size();
+  }
+  template <class T>
+  T number() {
+    T value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::uint64_t at() const { return at_; }
+  std::uint64_t left() const { return input_.size - at_; }
+  std::uint32_t crc() const { return crc_; }
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw Error(ErrorKind::data, where_, fmt::format("damaged checkpoint: {} at byte {}", why, at_));
+  }
+
+ private:
+  const Input& input_;
+  const std::string& where_;
+  std::uint64_t at_ = 0;
+  std::uint32_t crc_ = 0;
+  std::string buffer_;
+  std::size_t begin_ = 0, filled_ = 0;  // what is in the buffer and not taken yet: the bytes from at_ on
+};
+
+CheckpointReader::CheckpointReader(Input input, std::string where)
+    : input_(std::move(input)), where_(std::move(where)) {
+  Scan scan(input_, where_);
+  if (scan.left() < magic.size() || scan.take(magic.size()) != magic) scan.refuse("it does not begin like one");
+  const auto sections = scan.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < sections; ++i) {
+    const std::uint64_t begin = scan.at();
+    const std::uint32_t before = scan.crc();
+    const auto length = scan.number<std::uint32_t>();
+    if (length > scan.left()) scan.refuse("is cut off");
+    if (length > longest_name) scan.refuse("a section has too long a name");
+    const std::string name(scan.take(length));
+    Section section{};
+    section.size = scan.number<std::uint64_t>();
+    section.offset = scan.at();
+    scan.skip(section.size);
+    section.crc = crc_of_last(before, scan.crc(), scan.at() - begin);
+    if (scan.number<std::uint32_t>() != section.crc) scan.refuse("a section does not have its checksum");
+    if (!sections_.emplace(name, section).second) scan.refuse("a section is there twice");
+  }
+  if (scan.number<std::uint64_t>() != input_.size) scan.refuse("it does not have its length");
+  const std::uint32_t crc = scan.crc();
+  if (scan.number<std::uint32_t>() != crc) scan.refuse("it does not have its checksum");
+  if (scan.left() != 0) scan.refuse("there is more than belongs to it");
+}
+
+CheckpointReader::CheckpointReader(const std::filesystem::path& path)
+    : CheckpointReader(
+          [&] {
+            const auto file = std::make_shared<const FileReader>(path);
+            return Input{file->size(), [file](std::uint64_t at, std::span<char> to) { file->read(at, to); }};
+          }(),
+          display(path)) {}
+
+CheckpointReader::CheckpointReader(std::string bytes, const std::string& where)
+    : CheckpointReader(
+          [&] {
+            const auto all = std::make_shared<const std::string>(std::move(bytes));
+            return Input{all->size(), [all](std::uint64_t at, std::span<char> to) {
+                           std::memcpy(to.data(), all->data() + at, to.size());
+                         }};
+          }(),
+          where) {}
+
+std::vector<std::string> CheckpointReader::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, section] : sections_) names.push_back(name);
+  return names;
+}
+
+const CheckpointReader::Section& CheckpointReader::find(const std::string& name) const {
+  const auto found = sections_.find(name);
+  if (found == sections_.end()) refuse(name, "is missing");
+  return found->second;
+}
+
+void CheckpointReader::read(const std::string& name, std::uint64_t size,
+                            const std::function<void(const Source&)>& consume) const {
+  const Section& section = find(name);
+  if (section.size != size) refuse(name, "has another size");
+  std::uint64_t done = 0;
+  std::uint32_t crc = crc32(header_of(name, size));
+  consume([&](std::span<char> to) {
+    if (to.size() > size - done) throw Error(ErrorKind::usage, name, "more is asked for than the section has");
+    while (!to.empty()) {
+      const std::span<char> piece = to.subspan(0, std::min(to.size(), piece_size));
+      input_.read(section.offset + done, piece);
+      crc = crc32({piece.data(), piece.size()}, crc);
+      done += piece.size();
+      to = to.subspan(piece.size());
+    }
+  });
+  if (done != size) throw Error(ErrorKind::usage, name, "less is asked for than the section has");
+  if (crc != section.crc) refuse(name, "changed after the file was checked");
+}
+
+std::string CheckpointReader::text(const std::string& name) const {
+  std::string text(size(name), '\0');
+  read_into(name, std::span(text));
+  return text;
+}
+
+void CheckpointReader::refuse(const std::string& name, const std::string& why) const {
+  throw Error(ErrorKind::data, where_, fmt::format("section {} {}", name, why));
+}
+
+Checkpoint::Checkpoint(const CheckpointReader& reader) : where_(reader.where()) {
+  for (const std::string& name : reader.names()) sections_.emplace(name, reader.text(name));
+}
+
 const std::string& Checkpoint::get(const std::string& name) const {
   const auto found = sections_.find(name);
   if (found == sections_.end()) refuse(name, "is missing");
@@ -95,47 +270,16 @@ void Checkpoint::refuse(const std::string& name, const std::string& why) const {
   throw Error(ErrorKind::data, where_, fmt::format("section {} {}", name, why));
 }
 
-std::string Checkpoint::to_bytes() const {
-  std::string out(magic);
-  append(out, static_cast<std::uint32_t>(sections_.size()));
-  for (const auto& [name, content] : sections_) {
-    const std::size_t begin = out.size();
-    append(out, static_cast<std::uint32_t>(name.size()));
-    out += name;
-    append(out, static_cast<std::uint64_t>(content.size()));
-    out += content;
-    append(out, crc(std::string_view(out).substr(begin)));
-  }
-  append(out, static_cast<std::uint64_t>(out.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t)));
-  append(out, crc(out));
-  return out;
+CheckpointWriter Checkpoint::writer() const {
+  CheckpointWriter writer;
+  for (const auto& [name, bytes] : sections_)
+    writer.put(name, bytes.size(), [&b = bytes](const auto& sink) { sink(b); });
+  return writer;
 }
 
-Checkpoint Checkpoint::from_bytes(std::string_view bytes, const std::string& where) {
-  Reader in(bytes, where);
-  if (bytes.substr(0, magic.size()) != magic) in.refuse("it does not begin like one");
-  in.take(magic.size());
-  Checkpoint c;
-  c.where_ = where;
-  const auto sections = in.number<std::uint32_t>();
-  for (std::uint32_t i = 0; i < sections; ++i) {
-    const std::size_t begin = in.at();
-    const std::string name(in.take(in.number<std::uint32_t>()));
-    std::string content(in.take(in.number<std::uint64_t>()));
-    const std::uint32_t expected = crc(in.since(begin));
-    if (in.number<std::uint32_t>() != expected) in.refuse("a section does not have its checksum");
-    if (!c.sections_.emplace(name, std::move(content)).second) in.refuse("a section is there twice");
-  }
-  if (in.number<std::uint64_t>() != bytes.size()) in.refuse("it does not have its length");
-  const std::uint32_t expected = crc(in.since(0));
-  if (in.number<std::uint32_t>() != expected) in.refuse("it does not have its checksum");
-  if (in.left() != 0) in.refuse("there is more than belongs to it");
-  return c;
-}
-
-void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint) {
+void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint) {
   make_directory(folder);
-  write_file(folder / fmt::format("{}{}{}", prefix, step, suffix), checkpoint.to_bytes(), Verify::yes);
+  checkpoint.write(folder / fmt::format("{}{}{}", prefix, step, suffix));
   try {
     const std::vector<Entry> entries = entries_of(folder);
     std::error_code error;
@@ -145,12 +289,12 @@ void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, con
   }
 }
 
-std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,
-                                            const std::function<void(const std::string& why)>& refused) {
+std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
+                                                  const std::function<void(const std::string& why)>& refused) {
   const std::vector<Entry> entries = entries_of(folder);
   if (entries.empty()) return std::nullopt;
   for (const Entry& entry : entries) try {
-      return Checkpoint::from_bytes(read_file(entry.file), display(entry.file));
+      return CheckpointReader(entry.file);
     } catch (const Error& error) {
       refused(error.what());
     }

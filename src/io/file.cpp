@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -30,47 +31,6 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// An open file, closed at the end of the scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const { return fd_; }
-
-  // The error number, or 0. After EINTR the descriptor is gone on Linux, so it counts as closed.
-  int close() {
-    const int failed = ::close(std::exchange(fd_, -1));
-    return failed == 0 || errno == EINTR ? 0 : errno;
-  }
-
- private:
-  int fd_;
-};
-
-// Removes the file at the end of the scope, unless it was kept.
-class Removal {
- public:
-  explicit Removal(const std::filesystem::path& path) : path_(path) {}
-  Removal(const Removal&) = delete;
-  Removal& operator=(const Removal&) = delete;
-  ~Removal() {
-    if (!kept_) ::unlink(path_.c_str());
-  }
-
-  void keep() { kept_ = true; }
-
- private:
-  const std::filesystem::path& path_;
-  bool kept_ = false;
-};
-
 // Trouble of the machine or the medium, as opposed to a name that can never work.
 bool is_exhaustion(int error) {
   return error == ENOSPC || error == EDQUOT || error == EIO || error == EMFILE || error == ENFILE || error == ENOMEM;
@@ -94,26 +54,87 @@ int flush_directory(const std::filesystem::path& folder) {
 // The system sees a name up to its first zero byte only: another file than the one that was meant.
 bool cuts_off(const std::filesystem::path& path) { return path.native().find('\0') != std::string::npos; }
 
-}  // namespace
-
-std::string read_file(const std::filesystem::path& path, std::size_t limit) {
+Descriptor open_for_reading(const std::filesystem::path& path) {
   if (cuts_off(path)) throw Error(ErrorKind::missing, display(path), "a name with a zero byte is no file");
   // O_NONBLOCK: a named pipe without a writer would block here for ever. It has no effect on regular files.
-  const Descriptor file(
-      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); }));
-  if (file.get() < 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ENOTDIR) throw Error(ErrorKind::missing, display(path), "no such file");
-    const bool no_file = error == ELOOP || error == ENAMETOOLONG || error == ENXIO || error == ENODEV;
-    throw Error(no_file ? ErrorKind::missing : ErrorKind::io, display(path), reason(error));
+  Descriptor file(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); }));
+  if (file.get() >= 0) return file;
+  const int error = errno;
+  if (error == ENOENT || error == ENOTDIR) throw Error(ErrorKind::missing, display(path), "no such file");
+  const bool no_file = error == ELOOP || error == ENAMETOOLONG || error == ENXIO || error == ENODEV;
+  throw Error(no_file ? ErrorKind::missing : ErrorKind::io, display(path), reason(error));
+}
+
+// Makes a file that was not there in the folder of `path`, and says how it is called.
+Descriptor make_temporary(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  static std::atomic<unsigned> counter = 0;
+  if (!path.has_filename() || cuts_off(path))
+    throw Error(ErrorKind::output, display(path), "is not the name of a file");
+  // A temporary file of an earlier process with our number may be left over: its name is passed by. A file system that
+  // says EEXIST to every name is not asked for ever.
+  constexpr int most_names = 1000;
+  for (int tried = 0; tried < most_names; ++tried) {
+    temporary = folder_of(path) / fmt::format("{}{}-{}{}", temporary_prefix, ::getpid(), counter++, temporary_suffix);
+    Descriptor file(
+        uninterrupted([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
+    if (file.get() >= 0) return file;
+    if (errno != EEXIST) break;
   }
+  const int error = errno;
+  throw Error(is_exhaustion(error) ? ErrorKind::io : ErrorKind::output, display(path),
+              fmt::format("cannot be written: {}", reason(error)));
+}
 
+// The CRC-32 of what the disk gives back.
+std::uint32_t crc_of_file(const std::filesystem::path& path) {
+  const FileReader file(path);
+  std::string piece(std::min<std::uint64_t>(file.size(), piece_size), '\0');
+  std::uint32_t crc = 0;
+  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(file.size() - at, piece.size()));
+    file.read(at, piece);
+    crc = crc32(piece, crc);
+  }
+  return crc;
+}
+
+}  // namespace
+
+// After EINTR the descriptor is gone on Linux, so it counts as closed.
+int Descriptor::close() {
+  if (fd_ < 0) return 0;
+  const int failed = ::close(std::exchange(fd_, -1));
+  return failed == 0 || errno == EINTR ? 0 : errno;
+}
+
+FileReader::FileReader(std::filesystem::path path) : path_(std::move(path)), file_(open_for_reading(path_)) {
   struct stat info {};
-  if (::fstat(file.get(), &info) != 0) throw Error(ErrorKind::io, display(path), reason(errno));
-  if (S_ISDIR(info.st_mode)) throw Error(ErrorKind::missing, display(path), "is a directory, a file is meant");
-  if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::missing, display(path), "is not a regular file");
+  if (::fstat(file_.get(), &info) != 0) throw Error(ErrorKind::io, display(path_), reason(errno));
+  if (S_ISDIR(info.st_mode)) throw Error(ErrorKind::missing, display(path_), "is a directory, a file is meant");
+  if (!S_ISREG(info.st_mode)) throw Error(ErrorKind::missing, display(path_), "is not a regular file");
+  size_ = static_cast<std::uint64_t>(info.st_size);
+}
 
-  const auto size = static_cast<std::size_t>(info.st_size);
+std::size_t FileReader::read_some(std::uint64_t offset, std::span<char> to) const {
+  const ssize_t n =
+      uninterrupted([&] { return ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset)); });
+  if (n < 0)
+    throw Error(ErrorKind::io, display(path_), fmt::format("{} while reading at byte {}", reason(errno), offset));
+  return static_cast<std::size_t>(n);
+}
+
+void FileReader::read(std::uint64_t offset, std::span<char> to) const {
+  while (!to.empty()) {
+    const std::size_t n = read_some(offset, to);
+    if (n == 0) throw Error(ErrorKind::io, display(path_), "the file changed while it was read");
+    offset += n;
+    to = to.subspan(n);
+  }
+}
+
+std::string read_file(const std::filesystem::path& path, std::size_t limit) {
+  const FileReader file(path);
+  const std::size_t size = file.size();
   const auto too_long = [&](std::size_t n) {
     return Error(ErrorKind::data, display(path),
                  fmt::format("{} bytes, more than the {} a file of this kind may have", n, limit));
@@ -121,17 +142,14 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
   if (size > limit) throw too_long(size);
 
   try {
-    // One byte more than the file has, so that its end is seen in one call. Files that do not know their size (/proc)
-    // say 0.
+    // One byte more than the file has, so that its end is seen in one call.
     std::string bytes(size + 1, '\0');
     std::size_t filled = 0;
     while (true) {
       if (filled == bytes.size()) bytes.resize(std::max<std::size_t>(2 * bytes.size(), 4096));
-      const ssize_t n = uninterrupted([&] { return ::read(file.get(), bytes.data() + filled, bytes.size() - filled); });
-      if (n < 0)
-        throw Error(ErrorKind::io, display(path), fmt::format("{} while reading at byte {}", reason(errno), filled));
+      const std::size_t n = file.read_some(filled, std::span(bytes).subspan(filled));
       if (n == 0) break;
-      filled += static_cast<std::size_t>(n);
+      filled += n;
       if (size > 0 && filled > size) break;
       if (filled > limit) throw too_long(filled);
     }
@@ -145,55 +163,64 @@ std::string read_file(const std::filesystem::path& path, std::size_t limit) {
   }
 }
 
-void write_file(const std::filesystem::path& path, std::string_view bytes, Verify verify) {
-  static std::atomic<unsigned> counter = 0;
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+  FileWriter file(path);
+  file.append(bytes);
+  file.commit();
+}
 
-  if (!path.has_filename() || cuts_off(path))
-    throw Error(ErrorKind::output, display(path), "is not the name of a file");
+FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)), file_(make_temporary(path_, temporary_)) {}
 
-  // A temporary file of an earlier process with our number may be left over: its name is passed by. A file system that
-  // says EEXIST to every name is not asked for ever.
-  constexpr int most_names = 1000;
-  const std::filesystem::path folder = folder_of(path);
-  std::filesystem::path temporary;
-  int fd = -1;
-  for (int tried = 0; fd < 0 && tried < most_names; ++tried) {
-    temporary = folder / fmt::format("{}{}-{}{}", temporary_prefix, ::getpid(), counter++, temporary_suffix);
-    fd = uninterrupted([&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-    if (fd < 0 && errno != EEXIST) break;
-  }
-  if (fd < 0) {
-    const int error = errno;
-    throw Error(is_exhaustion(error) ? ErrorKind::io : ErrorKind::output, display(path),
-                fmt::format("cannot be written: {}", reason(error)));
-  }
-  Descriptor file(fd);
-  Removal removal(temporary);
-  const auto failed = [&](int error) {
-    return Error(ErrorKind::io, display(path), fmt::format("{} while writing {} bytes", reason(error), bytes.size()));
-  };
+FileWriter::~FileWriter() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
 
-  for (std::string_view rest = bytes; !rest.empty();) {
-    const ssize_t n = uninterrupted([&] { return ::write(file.get(), rest.data(), rest.size()); });
-    if (n < 0) throw failed(errno);
-    if (n == 0) throw failed(EIO);  // no progress and no reason given: not to be tried for ever
-    rest.remove_prefix(static_cast<std::size_t>(n));
+void FileWriter::append(std::string_view bytes) {
+  size_ += bytes.size();
+  if (waiting_.size() + bytes.size() > piece_size) {
+    write(waiting_);
+    waiting_.clear();
   }
+  if (bytes.size() < piece_size)
+    waiting_ += bytes;
+  else
+    write(bytes);
+}
+
+void FileWriter::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = uninterrupted([&] { return ::write(file_.get(), bytes.data(), bytes.size()); });
+    if (n < 0) fail(errno);
+    if (n == 0) fail(EIO);  // no progress and no reason given: not to be tried for ever
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void FileWriter::fail(int error) const {
+  throw Error(ErrorKind::io, display(path_), fmt::format("{} while writing {} bytes", reason(error), size_));
+}
+
+void FileWriter::commit(std::optional<std::uint32_t> crc) {
+  write(waiting_);
   // A failed fsync is final: the kernel may have dropped the pages, and a second call would report success.
-  if (uninterrupted([&] { return ::fsync(file.get()); }) != 0) throw failed(errno);
-  if (const int error = file.close(); error != 0) throw failed(error);
-  if (verify == Verify::yes && read_file(temporary) != bytes)
-    throw Error(ErrorKind::io, display(path),
-                fmt::format("{} bytes were written, others were read back", bytes.size()));
+  if (uninterrupted([&] { return ::fsync(file_.get()); }) != 0) fail(errno);
+  if (const int error = file_.close(); error != 0) fail(error);
+  if (crc && crc_of_file(temporary_) != *crc)
+    throw Error(ErrorKind::io, display(path_), fmt::format("{} bytes were written, others were read back", size_));
 
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
-    if (error == EISDIR) throw Error(ErrorKind::output, display(path), "is a directory, a file is meant");
-    throw failed(error);
+    if (error == EISDIR) throw Error(ErrorKind::output, display(path_), "is a directory, a file is meant");
+    fail(error);
   }
-  removal.keep();
+  temporary_.clear();
 
-  if (const int error = flush_directory(folder); error != 0) throw failed(error);
+  if (const int error = flush_directory(folder_of(path_)); error != 0) fail(error);
+}
+
+std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
+  return static_cast<std::uint32_t>(
+      ::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
 void make_directory(const std::filesystem::path& path) {
@@ -230,15 +257,11 @@ void remove_temporaries(const std::filesystem::path& folder) {
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
-    : fd_(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+    : folder_(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+  const int fd = folder_.get();
   // A folder that cannot be read, or a file system without locks, is no reason not to work.
-  if (fd_ < 0 || uninterrupted([&] { return ::flock(fd_, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
-  ::close(fd_);
+  if (fd < 0 || uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
   throw Error(ErrorKind::output, display(folder), "another run is writing into this folder");
-}
-
-FolderLock::~FolderLock() {
-  if (fd_ >= 0) ::close(fd_);
 }
 
 }  // namespace implicit_diffusion::io

@@ -41,6 +41,51 @@ TEST(File, ReadsBackWhatWasWritten) {
   EXPECT_EQ(folder.size(), 1);
 }
 
+TEST(File, IsWrittenPieceByPiece) {
+  const TemporaryFolder folder;
+  const std::string bytes = bytes_of_every_value(3 * piece_size + 1);
+  for (const std::size_t size : {std::size_t{100'003}, piece_size - 1, piece_size, piece_size + 1, bytes.size()}) {
+    FileWriter file(folder / "a");
+    for (std::size_t at = 0; at < bytes.size(); at += size) file.append(std::string_view(bytes).substr(at, size));
+    EXPECT_EQ(std::filesystem::exists(folder / "a"), size != 100'003) << "it has its name after commit() only";
+    file.commit(crc32(bytes));
+    EXPECT_TRUE(read_file(folder / "a") == bytes) << size;
+    const FileReader reader(folder / "a");
+    EXPECT_EQ(reader.size(), bytes.size());
+    std::string part(size, '\0');
+    reader.read(bytes.size() - size, part);
+    EXPECT_TRUE(part == bytes.substr(bytes.size() - size));
+    EXPECT_ERROR(reader.read(bytes.size() - size + 1, part), io, "/a: the file changed while it was read");
+  }
+  EXPECT_EQ(folder.size(), 1);
+}
+
+TEST(File, LeavesNothingThatWasNotCommitted) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  for (const std::size_t size : {std::size_t{0}, std::size_t{10}, 2 * piece_size}) {
+    FileWriter file(folder / "a");
+    file.append(std::string(size, 'n'));
+    EXPECT_EQ(folder.size(), 2);
+  }
+  EXPECT_EQ(folder.size(), 1);
+  EXPECT_EQ(read_file(folder / "a"), "old");
+}
+
+TEST(File, HasToReadBackAsItWasWritten) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  {
+    FileWriter file(folder / "a");
+    file.append("12345");
+    EXPECT_ERROR(file.commit(crc32("12346")), io, "/a: 5 bytes were written, others were read back");
+  }
+  EXPECT_EQ(folder.size(), 1);
+  EXPECT_EQ(read_file(folder / "a"), "old");
+  EXPECT_EQ(crc32("123456789"), 0xcbf43926u) << "the check value of CRC-32";
+  EXPECT_EQ(crc32("56789", crc32("1234")), 0xcbf43926u);
+}
+
 TEST(File, IsWrittenIntoTheWorkingFolderUnderABareName) {
   const TemporaryFolder folder;
   const std::filesystem::path before = std::filesystem::current_path();

@@ -2,6 +2,7 @@
 #include "reliability/reliability.hpp"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace program_test {
@@ -149,16 +150,20 @@ TEST(Divergence, LeavesOnlyFiniteCheckpoints) {
                    .environment = with_shim({"FAULT_PATH=checkpoints", "FAULT_TRACE=" + trace.string()})});
     EXPECT_EQ(result.code, 70) << i << ": " << result.err;
     diverged += result.code == 70;
-    if (fs::exists(trace))
-      for (const Call& call : read_trace(trace))
-        if (call.what == "write") {
-          const io::Checkpoint c = io::Checkpoint::from_bytes(call.bytes, name);
+    if (fs::exists(trace)) {
+      std::map<std::string, std::string> files;  // what was written so far to those that have no name yet
+      for (const Call& call : read_trace(trace)) {
+        if (call.what == "write") files[call.path] += call.bytes;
+        if (call.what == "rename") {
+          const io::Checkpoint c = io::Checkpoint::from_bytes(files.at(call.path), name);
           ++checkpoints;
           const bool is_finite = all_finite(c.numbers<double>("theta")) && all_finite(c.numbers<float>("samples")) &&
                                  all_finite(c.numbers<double>("optimizer"));
           EXPECT_TRUE(is_finite) << i << ", step " << c.number<std::int64_t>("step");
           finite += is_finite;
         }
+      }
+    }
     const std::string theta = contents(folder / name / "theta.npy");
     EXPECT_EQ(run(folder, words + Words{"--resume"}).code, 70) << i;
     again += theta == contents(folder / name / "theta.npy");

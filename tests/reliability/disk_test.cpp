@@ -57,14 +57,16 @@ std::map<std::string, std::string> state_of(const io::Checkpoint& c) {
 
 class Disk : public testing::Test {
  protected:
-  Disk() {
+  explicit Disk(const std::string& particles = "20") : particles_{"--set", "particles=" + particles} {
     write(folder_ / "tiny.toml", tiny_experiment);
     for (const int steps : {10, 20, 30}) {
       const std::string name = fmt::format("whole-{}", steps);
-      EXPECT_EQ(run(folder_, tiny_words(name, {"--steps", std::to_string(steps)})).code, 0);
+      EXPECT_EQ(run(folder_, words(name, {"--steps", std::to_string(steps)})).code, 0);
       states_[steps] = state_of(*newest_in(folder_ / name).checkpoint);
     }
   }
+
+  Words words(const std::string& output, const Words& more) const { return tiny_words(output, particles_ + more); }
 
   // The fault at the n-th call of a run, or of one that goes on; false where there is none.
   bool meets(const Fault& fault, int n, const char* from_there_on, const Words& more) {
@@ -72,7 +74,7 @@ class Disk : public testing::Test {
     fs::remove(hit);
     const std::string plan = fmt::format("{}:{}@{}{}", fault.call, fault.what, n, from_there_on);
     const Result result =
-        run(Launch{.arguments = tiny_words("faulty", more),
+        run(Launch{.arguments = words("faulty", more),
                    .folder = folder_.path(),
                    .environment = with_shim({"FAULT=" + plan, "FAULT_PATH=faulty", "FAULT_HIT=" + hit.string()})});
     const bool is_hit = fs::exists(hit);
@@ -100,7 +102,7 @@ class Disk : public testing::Test {
       check_checkpoint(place, killed && more.empty());
       EXPECT_TRUE(killed || std::strcmp(fault.call, "unlink") == 0 || temporaries_in(place) == 0);
     }
-    const Result again = run(folder_, tiny_words("faulty", resume_words(place)));
+    const Result again = run(folder_, words("faulty", resume_words(place)));
     EXPECT_EQ(again.code, 0) << again.err;
     EXPECT_EQ(again.err, "");
     const auto same = same_run(folder_ / "whole-30", place);
@@ -132,6 +134,7 @@ class Disk : public testing::Test {
           tried_, went_on_, ended_, killed_, loaded_, identical_, tried_);
   }
 
+  Words particles_;
   Folder folder_;
   std::map<std::int64_t, std::map<std::string, std::string>> states_;
   std::int64_t last_step_ = -1;
@@ -183,6 +186,27 @@ TEST_F(Disk, FailsWhileARunGoesOn) {
     }
   }
   print("resuming");
+}
+
+// Samples that go to the disk in several pieces: calls fail and the program is killed between them.
+class LargeDisk : public Disk {
+ protected:
+  LargeDisk() : Disk("600000") {}
+};
+
+TEST_F(LargeDisk, FailsBetweenPieces) {
+  for (const Fault& fault : {Fault{"write", "ENOSPC", "No space left on device"}, Fault{"write", "short", nullptr},
+                             Fault{"write", "kill", nullptr}, Fault{"read", "EIO", "Input/output error"}}) {
+    last_step_ = -1;
+    int n = 1;
+    for (; n < most_calls; n += full ? 1 : 3) {
+      fs::remove_all(folder_ / "faulty");
+      if (!meets(fault, n, "", {})) break;
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(n, 3 * 3) << "each of three checkpoints has more than two pieces";
+  }
+  print("large files");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 //     FAULT_TRACE=FILE      what was done to such paths, for a replay: lines `CALL <tab> PATH <tab> OTHER <tab> BYTES`, each followed by
 //                           so many bytes
 //
-// CALL is open, read, write, fsync, close, rename, unlink, mkdir, readdir, or any. WHAT is the name of an error, `short` (a write of half
+// CALL is open, read (pread too), write, fsync, close, rename, unlink, mkdir, readdir, or any. WHAT is the name of an error, `short` (a write of half
 // the bytes), `kill` (the process is gone before the call) or `hang` (the call does not return).
 #include <dirent.h>
 #include <dlfcn.h>
@@ -158,6 +158,11 @@ int openat(int folder, const char* name, int flags, ...) {
 ssize_t read(int fd, void* to, size_t count) {
   if (meet("read", path_of(fd)) == Fault::error) return -1;
   return ::syscall(SYS_read, fd, to, count);
+}
+
+ssize_t pread(int fd, void* to, size_t count, off_t offset) {
+  if (meet("read", path_of(fd)) == Fault::error) return -1;
+  return ::syscall(SYS_pread64, fd, to, count, offset);
 }
 
 ssize_t write(int fd, const void* from, size_t count) {

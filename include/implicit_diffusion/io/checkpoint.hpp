@@ -6,13 +6,25 @@
 //     each:        u32 bytes of the name, the name, u64 bytes of the content, the content, u32 CRC of these four
 //     at the end:  u64 bytes of the whole file, u32 CRC of all before it
 //
-// CRC is the CRC-32 of zlib. Whatever byte is changed, wherever the file is cut, reading it is refused.
+// CRC is the CRC-32 of zlib. Whatever byte is changed, wherever the file is cut, reading it is refused. Sections may come in any order; we
+// write them sorted by name.
 //
-// In a folder checkpoints are called step-N.checkpoint. Each is put together in memory, written beside, flushed, read back and compared, and
-// only then given its name (io/file.hpp); older ones go when two newer are there. There is no pointer to the latest: it is the newest that
-// proves whole.
+// States may be larger than half the memory, so they are never copied as a whole: a writer takes the bytes of each section from where they
+// are, piece by piece, when the file is written; a reader checks the file in one pass, piece by piece, and then reads the sections that are
+// asked for to where they belong.
+//
+//     CheckpointWriter writer;                               CheckpointReader reader(file);
+//     save(writer, "theta", theta);                          restore(reader, "theta", theta);
+//     save(writer, "samples", population);                   restore(reader, "samples", population);
+//     writer.write(file);
+//
+// In a folder checkpoints are called step-N.checkpoint. Each is written beside, flushed, read back and compared, and only then given its name
+// (io/file.hpp); older ones go when two newer are there. There is no pointer to the latest: it is the newest that proves whole.
 #pragma once
 
+#include "implicit_diffusion/population.hpp"
+
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -23,18 +35,165 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion::io {
 
+// What lies in a checkpoint as it lies in memory.
+template <class T>
+concept Arithmetic = std::is_arithmetic_v<T>;
+
+template <Arithmetic T>
+std::string_view bytes_of(std::span<const T> numbers) {
+  return {reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()};
+}
+template <Arithmetic T>
+std::span<char> writable_bytes_of(std::span<T> numbers) {
+  return {reinterpret_cast<char*>(numbers.data()), numbers.size_bytes()};
+}
+
+class CheckpointWriter {
+ public:
+  using Sink = std::function<void(std::string_view piece)>;
+
+  // A section of `size` bytes. `produce` gives them to the sink, in pieces of any size, each time the checkpoint is written: what it takes them
+  // from must still be there then. A section of that name is replaced. Throws a usage Error for a name of more than 4096 bytes.
+  void put(const std::string& name, std::uint64_t size, std::function<void(const Sink&)> produce);
+  // A section whose bytes the writer keeps.
+  void put(const std::string& name, std::string bytes);
+
+  // Throws what FileWriter throws, and a usage Error where a section's pieces are not as many bytes as were said.
+  void write(const std::filesystem::path& file) const;
+  std::string to_bytes() const;
+
+ private:
+  struct Section {
+    std::uint64_t size;
+    std::function<void(const Sink&)> produce;
+  };
+  // Gives the whole file to the sink; the CRC of all of it.
+  std::uint32_t encode(const Sink& sink) const;
+
+  std::map<std::string, Section> sections_;
+};
+
+class CheckpointReader {
+ public:
+  using Source = std::function<void(std::span<char> piece)>;
+
+  // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint, and what FileReader throws.
+  explicit CheckpointReader(const std::filesystem::path& file);
+  // The same for bytes; `where` stands for the name of the file.
+  CheckpointReader(std::string bytes, const std::string& where);
+
+  const std::string& where() const { return where_; }
+  bool contains(const std::string& name) const { return sections_.contains(name); }
+  std::vector<std::string> names() const;
+
+  // All that follow throw a data Error that names section and file where there is no such section, where it has another size, or where it is
+  // not any more what it was when the file was checked.
+  std::uint64_t size(const std::string& name) const { return find(name).size; }  // in bytes
+  // Calls `consume` with a source that fills piece after piece, `size` bytes in all: a usage Error where they are not as many. After an Error
+  // the pieces hold anything.
+  void read(const std::string& name, std::uint64_t size, const std::function<void(const Source&)>& consume) const;
+  std::string text(const std::string& name) const;
+  template <Arithmetic T>
+  std::vector<T> numbers(const std::string& name) const {
+    if (size(name) % sizeof(T) != 0) refuse(name, "is not a whole count of numbers");
+    std::vector<T> values(size(name) / sizeof(T));
+    read_into(name, std::span(values));
+    return values;
+  }
+  template <Arithmetic T>
+  T number(const std::string& name) const {
+    if (size(name) != sizeof(T)) refuse(name, "is not one number");
+    T value;
+    read_into(name, std::span(&value, 1));
+    return value;
+  }
+  template <Arithmetic T>
+  void read_into(const std::string& name, std::span<T> to) const {
+    read(name, to.size_bytes(), [&](const Source& fill) { fill(writable_bytes_of(to)); });
+  }
+
+  // Throws a data Error that names section and file.
+  [[noreturn]] void refuse(const std::string& name, const std::string& why) const;
+
+ private:
+  struct Section {
+    std::uint64_t offset, size;
+    std::uint32_t crc;
+  };
+  struct Input {
+    std::uint64_t size;
+    std::function<void(std::uint64_t offset, std::span<char> to)> read;
+  };
+  class Scan;
+  CheckpointReader(Input input, std::string where);
+  const Section& find(const std::string& name) const;
+
+  Input input_;
+  std::string where_;
+  std::map<std::string, Section> sections_;
+};
+
+// What a state is made of, to and from a checkpoint. Vectors and populations are written from where they are, so they must stay there until the
+// checkpoint is written; a temporary vector is kept by the writer. Types of your own have a save() and restore() beside them.
+template <Arithmetic T>
+void save(CheckpointWriter& writer, const std::string& name, T number) {
+  writer.put(name, std::string(bytes_of(std::span<const T>(&number, 1))));
+}
+template <Arithmetic T>
+void save(CheckpointWriter& writer, const std::string& name, std::span<const T> numbers) {
+  writer.put(name, numbers.size_bytes(), [numbers](const auto& sink) { sink(bytes_of(numbers)); });
+}
+template <Arithmetic T>
+void save(CheckpointWriter& writer, const std::string& name, const std::vector<T>& numbers) {
+  save(writer, name, std::span<const T>(numbers));
+}
+template <Arithmetic T>
+void save(CheckpointWriter& writer, const std::string& name, std::vector<T>&& numbers) {
+  const std::uint64_t size = numbers.size() * sizeof(T);
+  writer.put(name, size, [kept = std::move(numbers)](const auto& sink) { sink(bytes_of(std::span<const T>(kept))); });
+}
+// Coordinate by coordinate, without what pads them.
+template <class Real>
+void save(CheckpointWriter& writer, const std::string& name, const Population<Real>& x) {
+  writer.put(name, x.size() * x.dimension() * sizeof(Real), [&x](const auto& sink) {
+    for (std::size_t j = 0; j < x.dimension(); ++j) sink(bytes_of(x.coordinate(j)));
+  });
+}
+template <class Real>
+void save(CheckpointWriter& writer, const std::string& name, Population<Real>&& x) = delete;  // it would be gone
+
+template <Arithmetic T>
+void restore(const CheckpointReader& reader, const std::string& name, T& number) {
+  number = reader.number<T>(name);
+}
+template <Arithmetic T>
+void restore(const CheckpointReader& reader, const std::string& name, std::vector<T>& numbers) {
+  numbers = reader.numbers<T>(name);
+}
+// Into a population of the same shape.
+template <class Real>
+void restore(const CheckpointReader& reader, const std::string& name, Population<Real>& x) {
+  reader.read(name, x.size() * x.dimension() * sizeof(Real), [&x](const auto& fill) {
+    for (std::size_t j = 0; j < x.dimension(); ++j) fill(writable_bytes_of(x.coordinate(j)));
+  });
+}
+
+// A small state in memory, section by section.
 class Checkpoint {
  public:
+  Checkpoint() = default;
+  Checkpoint(const CheckpointReader& reader);  // implicit: what a reader found, taken as a whole
+
   // A section of that name is replaced.
   void put(const std::string& name, std::string bytes) { sections_[name] = std::move(bytes); }
   template <class T>
   void put_numbers(const std::string& name, std::span<const T> numbers) {
-    static_assert(std::is_arithmetic_v<T>);
-    put(name, std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size_bytes()));
+    put(name, std::string(bytes_of(numbers)));
   }
   template <class T>
   void put_numbers(const std::string& name, const std::vector<T>& numbers) {
@@ -64,9 +223,13 @@ class Checkpoint {
   // Throws a data Error that names the section and, where it is known, the file.
   [[noreturn]] void refuse(const std::string& name, const std::string& why) const;
 
-  std::string to_bytes() const;
+  // Of these sections, which must stay until the writer has written.
+  CheckpointWriter writer() const;
+  std::string to_bytes() const { return writer().to_bytes(); }
   // Throws a data Error that begins with `where` unless the bytes are a whole checkpoint.
-  static Checkpoint from_bytes(std::string_view bytes, const std::string& where);
+  static Checkpoint from_bytes(std::string_view bytes, const std::string& where) {
+    return CheckpointReader(std::string(bytes), where);
+  }
 
  private:
   std::map<std::string, std::string> sections_;
@@ -74,11 +237,14 @@ class Checkpoint {
 };
 
 // Writes step-N.checkpoint, then removes those that are older than the newest two.
-void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint);
+void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint);
+inline void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint) {
+  save_checkpoint(folder, step, checkpoint.writer());
+}
 
 // The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are not are passed over,
 // newest first, each with a call of `refused`; where none is left a data Error says so. Throws an io Error if the folder cannot be read.
-std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& folder,
-                                            const std::function<void(const std::string& why)>& refused);
+std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
+                                                  const std::function<void(const std::string& why)>& refused);
 
 }  // namespace implicit_diffusion::io
