@@ -112,16 +112,6 @@ class BlockArray {
   Real* large_ = nullptr;
 };
 
-// What numbers take in memory, padding aside.
-template <class Real>
-std::size_t bytes_of(const Population<Real>& x) {
-  return x.size() * x.dimension() * sizeof(Real);
-}
-template <class Number>
-std::size_t bytes_of(const std::vector<Number>& v) {
-  return v.size() * sizeof(Number);
-}
-
 struct SampleCoordinate {
   std::size_t sample;
   std::size_t coordinate;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/pointwise.hpp"
+#include "implicit_diffusion/io/pieces.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,9 +40,9 @@ struct PathBatch {
 
   // What it takes in memory, but for a few words. Thetas that it shares with others count in each.
   std::size_t bytes() const {
-    std::size_t sum = bytes_of(points) + bytes_of(penalty);
-    for (const Samples& state : path) sum += bytes_of(state);
-    for (const Stretch& s : thetas) sum += bytes_of(*s.theta);
+    std::size_t sum = size_in_bytes(points) + size_in_bytes(penalty);
+    for (const Samples& state : path) sum += size_in_bytes(state);
+    for (const Stretch& s : thetas) sum += size_in_bytes(*s.theta);
     return sum;
   }
 };

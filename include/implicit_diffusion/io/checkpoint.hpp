@@ -22,6 +22,7 @@
 // (io/file.hpp); older ones go when two newer are there. There is no pointer to the latest: it is the newest that proves whole.
 #pragma once
 
+#include "implicit_diffusion/io/pieces.hpp"
 #include "implicit_diffusion/population.hpp"
 
 #include <cstddef>
@@ -55,7 +56,7 @@ std::span<char> writable_bytes_of(std::span<T> numbers) {
 
 class CheckpointWriter {
  public:
-  using Sink = std::function<void(std::string_view piece)>;
+  using Sink = PieceSink;
 
   // A section of `size` bytes. `produce` gives them to the sink, in pieces of any size, each time the checkpoint is written: what it takes them
   // from must still be there then. A section of that name is replaced. Throws a usage Error for a name of more than 4096 bytes.
@@ -80,7 +81,7 @@ class CheckpointWriter {
 
 class CheckpointReader {
  public:
-  using Source = std::function<void(std::span<char> piece)>;
+  using Source = PieceSource;
 
   // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint, and what FileReader throws.
   explicit CheckpointReader(const std::filesystem::path& file);
@@ -138,31 +139,20 @@ class CheckpointReader {
   std::map<std::string, Section> sections_;
 };
 
-// What a state is made of, to and from a checkpoint. Vectors and populations are written from where they are, so they must stay there until the
-// checkpoint is written; a temporary vector is kept by the writer. Types of your own have a save() and restore() beside them.
+// What a state is made of, to and from a checkpoint: numbers, and streamable values (io/pieces.hpp). These are written from where they are, so they
+// must stay there until the checkpoint is written; a temporary vector is kept by the writer.
 template <Arithmetic T>
 void save(CheckpointWriter& writer, const std::string& name, T number) {
   writer.put(name, std::string(bytes_of(std::span<const T>(&number, 1))));
 }
-template <Arithmetic T>
-void save(CheckpointWriter& writer, const std::string& name, std::span<const T> numbers) {
-  writer.put(name, numbers.size_bytes(), [numbers](const auto& sink) { sink(bytes_of(numbers)); });
-}
-template <Arithmetic T>
-void save(CheckpointWriter& writer, const std::string& name, const std::vector<T>& numbers) {
-  save(writer, name, std::span<const T>(numbers));
+template <Streamable T>
+void save(CheckpointWriter& writer, const std::string& name, const T& value) {
+  writer.put(name, size_in_bytes(value), [&value](const PieceSink& sink) { give_pieces(value, sink); });
 }
 template <Arithmetic T>
 void save(CheckpointWriter& writer, const std::string& name, std::vector<T>&& numbers) {
-  const std::uint64_t size = numbers.size() * sizeof(T);
-  writer.put(name, size, [kept = std::move(numbers)](const auto& sink) { sink(bytes_of(std::span<const T>(kept))); });
-}
-// Coordinate by coordinate, without what pads them.
-template <class Real>
-void save(CheckpointWriter& writer, const std::string& name, const Population<Real>& x) {
-  writer.put(name, x.size() * x.dimension() * sizeof(Real), [&x](const auto& sink) {
-    for (std::size_t j = 0; j < x.dimension(); ++j) sink(bytes_of(x.coordinate(j)));
-  });
+  const std::uint64_t size = size_in_bytes(numbers);
+  writer.put(name, size, [kept = std::move(numbers)](const PieceSink& sink) { give_pieces(kept, sink); });
 }
 template <class Real>
 void save(CheckpointWriter& writer, const std::string& name, Population<Real>&& x) = delete;  // it would be gone
@@ -171,16 +161,10 @@ template <Arithmetic T>
 void restore(const CheckpointReader& reader, const std::string& name, T& number) {
   number = reader.number<T>(name);
 }
-template <Arithmetic T>
-void restore(const CheckpointReader& reader, const std::string& name, std::vector<T>& numbers) {
-  numbers = reader.numbers<T>(name);
-}
-// Into a population of the same shape.
-template <class Real>
-void restore(const CheckpointReader& reader, const std::string& name, Population<Real>& x) {
-  reader.read(name, x.size() * x.dimension() * sizeof(Real), [&x](const auto& fill) {
-    for (std::size_t j = 0; j < x.dimension(); ++j) fill(writable_bytes_of(x.coordinate(j)));
-  });
+// Into a value of the same shape.
+template <Streamable T>
+void restore(const CheckpointReader& reader, const std::string& name, T& value) {
+  reader.read(name, size_in_bytes(value), [&value](const PieceSource& source) { take_pieces(value, source); });
 }
 
 // A small state in memory, section by section.
