@@ -123,7 +123,7 @@ template <Number Real>
   using F = Format<Scalar<Real>>;
   const Integer<Real> bits = as_integer(x);
   const Integer<Real> exponent = wrap_add(bits, Integer<Real>(-F::two_thirds)) & Integer<Real>(-F::exponent_unit);
-  return {to_real(exponent), as_real(bits - exponent)};
+  return {to_real(exponent), as_real(wrap_subtract(bits, exponent))};
 }
 
 // next<1>(), ..., next<n>() of something that is done in steps.

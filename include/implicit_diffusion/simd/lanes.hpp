@@ -215,6 +215,11 @@ IMPLICIT_DIFFUSION_INLINE IntegerLanes wrap_add(IntegerLanes a, IntegerLanes b) 
                                                                        reinterpret_cast<NativeWord>(b.part[k]));
   return a;
 }
+IMPLICIT_DIFFUSION_INLINE IntegerLanes wrap_subtract(IntegerLanes a, IntegerLanes b) {
+  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) -
+                                                                       reinterpret_cast<NativeWord>(b.part[k]));
+  return a;
+}
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_left(IntegerLanes a) {
   IMPLICIT_DIFFUSION_PARTS a.part[k] =

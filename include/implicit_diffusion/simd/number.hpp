@@ -5,7 +5,7 @@
 // specialising NumberTraits and overloading the functions. What a kernel may rely on:
 //
 //     Scalar<Real>   one lane: Real(Scalar) broadcasts it
-//     Integer<Real>  as many signed integers of the same size, for work on bits: + - & | ^ wrap_add, shifts
+//     Integer<Real>  as many signed integers of the same size, for work on bits: + - & | ^ wrap_add wrap_subtract, shifts
 //     width<Real>    the number of lanes
 //     a < b, ...     a mask (bool for one number); select(mask, a, b) takes a where it is true, b elsewhere
 //
@@ -131,12 +131,18 @@ template <Number Real>
 #endif
 }
 
-// a + b modulo 2^32 or 2^64: for sums of bit patterns, which may overflow.
+// a + b and a - b modulo 2^32 or 2^64: for sums of bit patterns, which may overflow.
 [[gnu::always_inline]] constexpr std::int32_t wrap_add(std::int32_t a, std::int32_t b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
 }
 [[gnu::always_inline]] constexpr std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+[[gnu::always_inline]] constexpr std::int32_t wrap_subtract(std::int32_t a, std::int32_t b) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
+}
+[[gnu::always_inline]] constexpr std::int64_t wrap_subtract(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
 template <int count>
