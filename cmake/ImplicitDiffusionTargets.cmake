@@ -24,6 +24,9 @@ endfunction()
 # all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
 # stack; src/langevin/double_kernels.cpp, the same templates over double, has all checks.
 #
+# Loops over dimensions are unrolled up to 12 times, not up to the 16 of the largest arrays: that would be most of the code and of the time to
+# compile it, and slower.
+#
 # Copies of lanes are made of whole vectors: of two halves, as GCC makes them unasked, a load that follows would wait.
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag("-mmove-max=512 -mstore-max=512" IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
@@ -43,6 +46,7 @@ function(implicit_diffusion_kernels name)
     target_compile_definitions(${name}_${level} PRIVATE ${arg_DEFINITIONS})
     target_compile_options(${name}_${level} PRIVATE ${options} -ffp-contract=off -fno-math-errno
       -fno-sanitize=undefined
+      $<$<CXX_COMPILER_ID:GNU>:--param=max-completely-peel-times=12>
       "$<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0;--param=asan-stack=0>")
     target_link_libraries(${name}_${level} PRIVATE implicit_diffusion_warnings)
     set_target_properties(${name}_${level} PROPERTIES POSITION_INDEPENDENT_CODE ON)

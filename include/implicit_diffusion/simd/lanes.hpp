@@ -90,11 +90,27 @@ IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm_movemask_ps(
 #endif
 }  // namespace native
 
-// The operators of each class, part by part.
-#define IMPLICIT_DIFFUSION_PARTS _Pragma("GCC unroll 4") for (std::size_t k = 0; k < native_parts; ++k)
+// The operators of each class, part by part: the statement with k = 0, 1, ... It is spelled out because a loop would have
+// to be unrolled first, in every operation of every kernel, before the compiler knows that parts are registers: that
+// took three times as long to compile.
+#define IMPLICIT_DIFFUSION_PART(number, ...) \
+  {                                          \
+    constexpr std::size_t k = number;        \
+    __VA_ARGS__;                             \
+  }
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__)
+#elif defined(__AVX2__) && defined(__FMA__)
+#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__)
+#else
+#define IMPLICIT_DIFFUSION_PARTS(...)     \
+  IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) \
+  IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__) \
+  IMPLICIT_DIFFUSION_PART(2, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(3, __VA_ARGS__)
+#endif
 #define IMPLICIT_DIFFUSION_BINARY(Class, op)                             \
   friend IMPLICIT_DIFFUSION_INLINE Class operator op(Class a, Class b) { \
-    IMPLICIT_DIFFUSION_PARTS a.part[k] = a.part[k] op b.part[k];         \
+    IMPLICIT_DIFFUSION_PARTS(a.part[k] = a.part[k] op b.part[k])         \
     return a;                                                            \
   }
 
@@ -107,7 +123,7 @@ struct Mask {
 };
 IMPLICIT_DIFFUSION_INLINE bool any(Mask m) {
   bool found = false;
-  IMPLICIT_DIFFUSION_PARTS found |= native::any(m.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(found |= native::any(m.part[k]))
   return found;
 }
 
@@ -115,18 +131,15 @@ struct IntegerLanes {
   NativeInteger part[native_parts];
 
   IntegerLanes() = default;
-  IMPLICIT_DIFFUSION_INLINE explicit IntegerLanes(std::int32_t a) {
-    IMPLICIT_DIFFUSION_PARTS part[k] = a - NativeInteger{};
-  }
+  IMPLICIT_DIFFUSION_INLINE explicit IntegerLanes(std::int32_t a){
+      IMPLICIT_DIFFUSION_PARTS(part[k] = a - NativeInteger{})}
 
-  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, +)
-  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, -)
-  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, &)
-  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, |)
-  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, ^)
-  friend IMPLICIT_DIFFUSION_INLINE Mask operator<(IntegerLanes a, IntegerLanes b) {
+  IMPLICIT_DIFFUSION_BINARY(IntegerLanes, +) IMPLICIT_DIFFUSION_BINARY(IntegerLanes, -)
+      IMPLICIT_DIFFUSION_BINARY(IntegerLanes, &) IMPLICIT_DIFFUSION_BINARY(IntegerLanes, |)
+          IMPLICIT_DIFFUSION_BINARY(IntegerLanes, ^) friend IMPLICIT_DIFFUSION_INLINE Mask
+          operator<(IntegerLanes a, IntegerLanes b) {
     Mask m;
-    IMPLICIT_DIFFUSION_PARTS m.part[k] = a.part[k] < b.part[k];
+    IMPLICIT_DIFFUSION_PARTS(m.part[k] = a.part[k] < b.part[k])
     return m;
   }
 };
@@ -138,7 +151,7 @@ struct Lanes {
   // One number in all lanes; implicit, so that plain literals of any type mix in.
   template <class T>
   requires std::is_arithmetic_v<T> IMPLICIT_DIFFUSION_INLINE Lanes(T a) {
-    IMPLICIT_DIFFUSION_PARTS part[k] = static_cast<float>(a) - NativeFloat{};
+    IMPLICIT_DIFFUSION_PARTS(part[k] = static_cast<float>(a) - NativeFloat{})
   }
 
   IMPLICIT_DIFFUSION_BINARY(Lanes, +)
@@ -147,7 +160,7 @@ struct Lanes {
   IMPLICIT_DIFFUSION_BINARY(Lanes, /)
   IMPLICIT_DIFFUSION_INLINE Lanes operator-() const {
     Lanes a;
-    IMPLICIT_DIFFUSION_PARTS a.part[k] = -part[k];
+    IMPLICIT_DIFFUSION_PARTS(a.part[k] = -part[k])
     return a;
   }
   IMPLICIT_DIFFUSION_INLINE Lanes& operator+=(Lanes b) { return *this = *this + b; }
@@ -157,7 +170,7 @@ struct Lanes {
 #define IMPLICIT_DIFFUSION_COMPARISON(op)                               \
   friend IMPLICIT_DIFFUSION_INLINE Mask operator op(Lanes a, Lanes b) { \
     Mask m;                                                             \
-    IMPLICIT_DIFFUSION_PARTS m.part[k] = a.part[k] op b.part[k];        \
+    IMPLICIT_DIFFUSION_PARTS(m.part[k] = a.part[k] op b.part[k])        \
     return m;                                                           \
   }
   IMPLICIT_DIFFUSION_COMPARISON(<)
@@ -170,82 +183,82 @@ struct Lanes {
 };
 
 IMPLICIT_DIFFUSION_INLINE Lanes fma(Lanes a, Lanes b, Lanes c) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = native::fma(a.part[k], b.part[k], c.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = native::fma(a.part[k], b.part[k], c.part[k]))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes sqrt(Lanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = native::sqrt(a.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = native::sqrt(a.part[k]))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes max(Lanes a, Lanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = native::max(a.part[k], b.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = native::max(a.part[k], b.part[k]))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes min(Lanes a, Lanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = native::min(a.part[k], b.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = native::min(a.part[k], b.part[k]))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes select(Mask m, Lanes a, Lanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = m.part[k] ? a.part[k] : b.part[k];
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = m.part[k] ? a.part[k] : b.part[k])
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE IntegerLanes as_integer(Lanes a) {
   IntegerLanes b;
-  IMPLICIT_DIFFUSION_PARTS b.part[k] = reinterpret_cast<NativeInteger>(a.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(b.part[k] = reinterpret_cast<NativeInteger>(a.part[k]))
   return b;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes as_real(IntegerLanes a) {
   Lanes b;
-  IMPLICIT_DIFFUSION_PARTS b.part[k] = reinterpret_cast<NativeFloat>(a.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(b.part[k] = reinterpret_cast<NativeFloat>(a.part[k]))
   return b;
 }
 IMPLICIT_DIFFUSION_INLINE Lanes abs(Lanes a) { return as_real(as_integer(a) & IntegerLanes(0x7fffffff)); }
 IMPLICIT_DIFFUSION_INLINE Lanes to_real(IntegerLanes a) {
   Lanes b;
-  IMPLICIT_DIFFUSION_PARTS b.part[k] = __builtin_convertvector(a.part[k], NativeFloat);
+  IMPLICIT_DIFFUSION_PARTS(b.part[k] = __builtin_convertvector(a.part[k], NativeFloat))
   return b;
 }
 IMPLICIT_DIFFUSION_INLINE IntegerLanes to_integer(Lanes a) {
   IntegerLanes b;
-  IMPLICIT_DIFFUSION_PARTS b.part[k] = native::to_integer(a.part[k]);
+  IMPLICIT_DIFFUSION_PARTS(b.part[k] = native::to_integer(a.part[k]))
   return b;
 }
 IMPLICIT_DIFFUSION_INLINE IntegerLanes wrap_add(IntegerLanes a, IntegerLanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) +
-                                                                       reinterpret_cast<NativeWord>(b.part[k]));
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) +
+                                                                       reinterpret_cast<NativeWord>(b.part[k])))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE IntegerLanes wrap_subtract(IntegerLanes a, IntegerLanes b) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) -
-                                                                       reinterpret_cast<NativeWord>(b.part[k]));
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] = reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) -
+                                                                       reinterpret_cast<NativeWord>(b.part[k])))
   return a;
 }
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_left(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] =
-      reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) << count);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] =
+                               reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) << count))
   return a;
 }
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_arithmetic(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] >>= count;
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] >>= count)
   return a;
 }
 template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_logical(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS a.part[k] =
-      reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) >> count);
+  IMPLICIT_DIFFUSION_PARTS(a.part[k] =
+                               reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) >> count))
   return a;
 }
 
 // 16 consecutive floats in memory, aligned or not.
 IMPLICIT_DIFFUSION_INLINE Lanes load(const float* from, Lanes*) {
   Lanes a;
-  IMPLICIT_DIFFUSION_PARTS __builtin_memcpy(&a.part[k], from + k * native_lanes, native_bytes);
+  IMPLICIT_DIFFUSION_PARTS(__builtin_memcpy(&a.part[k], from + k * native_lanes, native_bytes))
   return a;
 }
 IMPLICIT_DIFFUSION_INLINE void store(Lanes a, float* to) {
-  IMPLICIT_DIFFUSION_PARTS __builtin_memcpy(to + k * native_lanes, &a.part[k], native_bytes);
+  IMPLICIT_DIFFUSION_PARTS(__builtin_memcpy(to + k * native_lanes, &a.part[k], native_bytes))
 }
 
 // 0, 1, ..., 15.
@@ -318,8 +331,8 @@ struct WordLanes {
   }
   IMPLICIT_DIFFUSION_INLINE explicit operator IntegerLanes() const {
     IntegerLanes a;
-    IMPLICIT_DIFFUSION_PARTS a.part[k] =
-        reinterpret_cast<NativeInteger>((part[k] & std::uint64_t{0xffffffff}) | (part[native_parts + k] << 32));
+    IMPLICIT_DIFFUSION_PARTS(a.part[k] = reinterpret_cast<NativeInteger>((part[k] & std::uint64_t{0xffffffff}) |
+                                                                         (part[native_parts + k] << 32)))
     return a;
   }
   // Sums that do not exceed a word.
