@@ -13,8 +13,8 @@ namespace implicit_diffusion {
 
 namespace {
 
-// Steps follow one another within microseconds, and waking a thread takes tens of them: a thread that waits spins for that long before it
-// sleeps.
+// Steps follow one another within microseconds, and waking a thread takes tens of them: a thread that waits spins for
+// that long before it sleeps.
 template <class Ready>
 void spin_until(Ready&& ready) {
   for (int i = 0; i < 1000 && !ready(); ++i) {
@@ -34,7 +34,8 @@ struct Workers::Shared {
   std::condition_variable done;
   std::vector<std::thread> threads;
 
-  // The current job. A thread joins it while holding the mutex, so that none can still be inside when the next one begins.
+  // The current job. A thread joins it while holding the mutex, so that none can still be inside when the next one
+  // begins.
   Call call = nullptr;
   void* task = nullptr;
   // Changed with the mutex held, looked at without.
@@ -42,8 +43,8 @@ struct Workers::Shared {
   std::atomic<std::size_t> working{0};  // threads that have joined and not finished
   std::atomic<bool> stop{false};
 
-  // Each thread has a share of its own, the same in every job of the same size: what it wrote is still in its cache. A thread that is done
-  // with its own takes from the others'.
+  // Each thread has a share of its own, the same in every job of the same size: what it wrote is still in its cache. A
+  // thread that is done with its own takes from the others'.
   struct alignas(64) Share {
     std::atomic<std::size_t> next{0};
     std::size_t end = 0;
@@ -76,7 +77,8 @@ struct Workers::Shared {
     }
   }
 
-  // Task i of a share threw. Tasks of higher indices need not run any more: they are the rest of this share and the shares behind it.
+  // Task i of a share threw. Tasks of higher indices need not run any more: they are the rest of this share and the
+  // shares behind it.
   void fail(std::size_t share, std::size_t i) {
     for (; share < sharers; ++share) shares[share].next = shares[share].end;
     const std::lock_guard lock(mutex);
@@ -111,7 +113,8 @@ Workers::Workers(std::size_t threads) : shared_(std::make_unique<Shared>()) {
     for (std::size_t i = 1; i < threads; ++i)
       shared_->threads.emplace_back([s = shared_.get(), i] { s->wait_and_work(i); });
   } catch (const std::exception&) {
-    // A limit on threads or memory was met (std::system_error, std::bad_alloc): those that were started do all the work.
+    // A limit on threads or memory was met (std::system_error, std::bad_alloc): those that were started do all the
+    // work.
   }
 }
 

@@ -36,7 +36,8 @@ std::string header_of(const std::string& name, std::uint64_t size) {
   return header;
 }
 
-// The CRC of the last `length` of some bytes, from that of those before them and that of all: joining CRCs is its own inverse.
+// The CRC of the last `length` of some bytes, from that of those before them and that of all: joining CRCs is its own
+// inverse.
 std::uint32_t crc_of_last(std::uint32_t before, std::uint32_t all, std::uint64_t length) {
   return static_cast<std::uint32_t>(::crc32_combine(before, all, static_cast<z_off_t>(length)));
 }

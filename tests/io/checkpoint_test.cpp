@@ -1,4 +1,5 @@
-// Checkpoints are whole or refused: every byte changed, every length cut. They are written and read in place, without a copy in memory.
+// Checkpoints are whole or refused: every byte changed, every length cut. They are written and read in place, without a
+// copy in memory.
 #include "implicit_diffusion/io/checkpoint.hpp"
 
 #include "implicit_diffusion/error.hpp"
@@ -125,7 +126,7 @@ TEST(CheckpointWriter, WritesFromWhereTheNumbersAre) {
 
   const CheckpointReader reader(folder / "a");
   EXPECT_EQ(reader.names(), (std::vector<std::string>{"samples", "small", "theta"}));
-  std::vector<double> theta_read;
+  std::vector<double> theta_read(theta.size());
   Population<float> x_read(1003, 3);
   restore(reader, "theta", theta_read);
   restore(reader, "samples", x_read);
@@ -197,6 +198,7 @@ TEST(CheckpointReader, RefusesOtherSizes) {
   EXPECT_ERROR(reader.read_into("numbers", std::span(four)), data, "a file: section numbers has another size");
   Population<double> x(2, 2);
   EXPECT_ERROR(restore(reader, "numbers", x), data, "a file: section numbers has another size");
+  EXPECT_ERROR(restore(reader, "numbers", four), data, "a file: section numbers has another size");
   const auto read = [&](std::vector<double>& to) {
     reader.read("numbers", 24, [&](const auto& fill) { fill(writable_bytes_of(std::span(to))); });
   };

@@ -290,7 +290,8 @@ TEST(File, StaysAsItWasWhenWritingFails) {
   EXPECT_EQ(folder.size(), 1);
 }
 
-// Runs in a child with a mount namespace of its own, which vanishes with it. What it prints comes back; nothing if mounting is not allowed.
+// Runs in a child with a mount namespace of its own, which vanishes with it. What it prints comes back; nothing if
+// mounting is not allowed.
 std::string on_a_full_disk(const std::filesystem::path& disk) {
   int ends[2];
   if (::pipe(ends) != 0) return "";

@@ -1,4 +1,5 @@
-// Workers: every task once, whatever the numbers of threads and tasks, job after job; what a task throws comes to the caller.
+// Workers: every task once, whatever the numbers of threads and tasks, job after job; what a task throws comes to the
+// caller.
 #include "implicit_diffusion/parallel.hpp"
 
 #include "implicit_diffusion/denoising/sampler.hpp"
@@ -29,7 +30,8 @@ namespace {
 std::atomic<int> threads_left = std::numeric_limits<int>::max();
 }
 
-// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit does.
+// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit
+// does.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                               void* argument) {
   static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
@@ -178,8 +180,8 @@ TEST(Workers, AreFewerWhereThreadsCannotBeStarted) {
   }
 }
 
-// Code of users that throws for two samples of a population, one in the second block and one in the last but one; on five threads they are
-// in different shares.
+// Code of users that throws for two samples of a population, one in the second block and one in the last but one; on
+// five threads they are in different shares.
 constexpr std::size_t population_size = 5 * blocks_per_thread * block_size;
 constexpr float first_bad = block_size + 3, second_bad = population_size - block_size - 1;
 

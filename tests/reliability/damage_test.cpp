@@ -82,7 +82,8 @@ TEST_F(Damage, IsNamedByTheProgramWhichGoesOn) {
         stride, tried, identical, none_left);
 }
 
-// A checkpoint with all its checksums right and a section that is not: no accident, but nothing that should crash either.
+// A checkpoint with all its checksums right and a section that is not: no accident, but nothing that should crash
+// either.
 TEST_F(Damage, BehindTheChecksumsDoesNotCrashTheProgram) {
   const io::Checkpoint whole = io::Checkpoint::from_bytes(bytes_, "whole");
   const Words names{"configuration", "step",   "theta",     "optimizer", "samples",   "rows", "row_theta",

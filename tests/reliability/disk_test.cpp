@@ -1,6 +1,6 @@
-// A disk that fails: every call that touches the run's folder fails once, in every way that it can, and the program is killed before every
-// one of them. There is always a checkpoint that loads, the one before or the one after; the program goes on or says what failed; and what
-// goes on from there ends with the same bytes.
+// A disk that fails: every call that touches the run's folder fails once, in every way that it can, and the program is
+// killed before every one of them. There is always a checkpoint that loads, the one before or the one after; the
+// program goes on or says what failed; and what goes on from there ends with the same bytes.
 #include "reliability/reliability.hpp"
 
 #include <cstring>
@@ -112,7 +112,8 @@ class Disk : public testing::Test {
     return true;
   }
 
-  // The newest is that of a step of ours, whole and as it should be, and of kill to later kill it does not become older.
+  // The newest is that of a step of ours, whole and as it should be, and of kill to later kill it does not become
+  // older.
   void check_checkpoint(const fs::path& place, bool later_than_before) {
     const Newest newest = newest_in(place);
     EXPECT_TRUE(newest.refused.empty()) << newest.refused.front();

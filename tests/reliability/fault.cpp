@@ -1,4 +1,5 @@
-// Faults on purpose: a library that a test preloads (LD_PRELOAD) into the program, between it and the system calls that touch files.
+// Faults on purpose: a library that a test preloads (LD_PRELOAD) into the program, between it and the system calls that
+// touch files.
 //
 //     FAULT=CALL:WHAT@N     at the N-th call WHAT happens; with N+ at every one from there on
 //     FAULT_PATH=TEXT       only calls count that are on a path with this text in it
@@ -6,8 +7,9 @@
 //     FAULT_TRACE=FILE      what was done to such paths, for a replay: lines `CALL <tab> PATH <tab> OTHER <tab> BYTES`, each followed by
 //                           so many bytes
 //
-// CALL is open, read (pread too), write, fsync, close, rename, unlink, mkdir, readdir, or any. WHAT is the name of an error, `short` (a write of half
-// the bytes), `kill` (the process is gone before the call) or `hang` (the call does not return).
+// CALL is open, read (pread too), write, fsync, close, rename, unlink, mkdir, readdir, or any. WHAT is the name of an
+// error, `short` (a write of half the bytes), `kill` (the process is gone before the call) or `hang` (the call does not
+// return).
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -175,7 +175,8 @@ TEST(Log, SpecialValues) {
   EXPECT_TRUE(std::isnan(log(std::numeric_limits<double>::quiet_NaN())));
 }
 
-// Bits of numbers that have no logarithm go beyond the largest integer: defined, which a sanitizer sees, as for positive ones.
+// Bits of numbers that have no logarithm go beyond the largest integer: defined, which a sanitizer sees, as for
+// positive ones.
 TEST(Log, DecomposesAnyBits) {
   for (const float x : {-0.0f, -1.0f, -infinity, nan, 0.0f, infinity, 3.0f}) {
     const auto [exponent, mantissa] = detail::decompose(x);
@@ -284,7 +285,8 @@ TEST(Erf, Error) {
   EXPECT_TRUE(std::isnan(erf(std::numeric_limits<double>::quiet_NaN())));
 }
 
-// A float near 1 is off by up to 6e-8, a polynomial by as much, and the last steps of Horner's rule round once or twice more.
+// A float near 1 is off by up to 6e-8, a polynomial by as much, and the last steps of Horner's rule round once or twice
+// more.
 TEST(SineCosine, Error) {
   double worst = 0;
   const auto check = [&](std::uint32_t bits) {
@@ -300,7 +302,8 @@ TEST(SineCosine, Error) {
   EXPECT_GT(worst, 1e-8) << "nothing was compared";
 }
 
-// The exponential of kernels: one rounding of the argument to 2^-23, worth 4.1e-8, the polynomial's 7.8e-8, and a rounding or two.
+// The exponential of kernels: one rounding of the argument to 2^-23, worth 4.1e-8, the polynomial's 7.8e-8, and a
+// rounding or two.
 TEST(Exp2Fixed, Error) {
   double worst = 0;
   for (double t = -126; t < 127; t += 0.000123) {

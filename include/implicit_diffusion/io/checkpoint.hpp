@@ -6,20 +6,21 @@
 //     each:        u32 bytes of the name, the name, u64 bytes of the content, the content, u32 CRC of these four
 //     at the end:  u64 bytes of the whole file, u32 CRC of all before it
 //
-// CRC is the CRC-32 of zlib. Whatever byte is changed, wherever the file is cut, reading it is refused. Sections may come in any order; we
-// write them sorted by name.
+// CRC is the CRC-32 of zlib. Whatever byte is changed, wherever the file is cut, reading it is refused. Sections may
+// come in any order; we write them sorted by name.
 //
-// States may be larger than half the memory, so they are never copied as a whole: a writer takes the bytes of each section from where they
-// are, piece by piece, when the file is written; a reader checks the file in one pass, piece by piece, and then reads the sections that are
-// asked for to where they belong.
+// States may be larger than half the memory, so they are never copied as a whole: a writer takes the bytes of each
+// section from where they are, piece by piece, when the file is written; a reader checks the file in one pass, piece by
+// piece, and then reads the sections that are asked for to where they belong.
 //
 //     CheckpointWriter writer;                               CheckpointReader reader(file);
 //     save(writer, "theta", theta);                          restore(reader, "theta", theta);
 //     save(writer, "samples", population);                   restore(reader, "samples", population);
 //     writer.write(file);
 //
-// In a folder checkpoints are called step-N.checkpoint. Each is written beside, flushed, read back and compared, and only then given its name
-// (io/file.hpp); older ones go when two newer are there. There is no pointer to the latest: it is the newest that proves whole.
+// In a folder checkpoints are called step-N.checkpoint. Each is written beside, flushed, read back and compared, and
+// only then given its name (io/file.hpp); older ones go when two newer are there. There is no pointer to the latest: it
+// is the newest that proves whole.
 #pragma once
 
 #include "implicit_diffusion/io/pieces.hpp"
@@ -58,8 +59,9 @@ class CheckpointWriter {
  public:
   using Sink = PieceSink;
 
-  // A section of `size` bytes. `produce` gives them to the sink, in pieces of any size, each time the checkpoint is written: what it takes them
-  // from must still be there then. A section of that name is replaced. Throws a usage Error for a name of more than 4096 bytes.
+  // A section of `size` bytes. `produce` gives them to the sink, in pieces of any size, each time the checkpoint is
+  // written: what it takes them from must still be there then. A section of that name is replaced. Throws a usage Error
+  // for a name of more than 4096 bytes.
   void put(const std::string& name, std::uint64_t size, std::function<void(const Sink&)> produce);
   // A section whose bytes the writer keeps.
   void put(const std::string& name, std::string bytes);
@@ -83,7 +85,8 @@ class CheckpointReader {
  public:
   using Source = PieceSource;
 
-  // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint, and what FileReader throws.
+  // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint,
+  // and what FileReader throws.
   explicit CheckpointReader(const std::filesystem::path& file);
   // The same for bytes; `where` stands for the name of the file.
   CheckpointReader(std::string bytes, const std::string& where);
@@ -92,11 +95,11 @@ class CheckpointReader {
   bool contains(const std::string& name) const { return sections_.contains(name); }
   std::vector<std::string> names() const;
 
-  // All that follow throw a data Error that names section and file where there is no such section, where it has another size, or where it is
-  // not any more what it was when the file was checked.
+  // All that follow throw a data Error that names section and file where there is no such section, where it has another
+  // size, or where it is not any more what it was when the file was checked.
   std::uint64_t size(const std::string& name) const { return find(name).size; }  // in bytes
-  // Calls `consume` with a source that fills piece after piece, `size` bytes in all: a usage Error where they are not as many. After an Error
-  // the pieces hold anything.
+  // Calls `consume` with a source that fills piece after piece, `size` bytes in all: a usage Error where they are not
+  // as many. After an Error the pieces hold anything.
   void read(const std::string& name, std::uint64_t size, const std::function<void(const Source&)>& consume) const;
   std::string text(const std::string& name) const;
   template <Arithmetic T>
@@ -139,8 +142,9 @@ class CheckpointReader {
   std::map<std::string, Section> sections_;
 };
 
-// What a state is made of, to and from a checkpoint: numbers, and streamable values (io/pieces.hpp). These are written from where they are, so they
-// must stay there until the checkpoint is written; a temporary vector is kept by the writer.
+// What a state is made of, to and from a checkpoint: numbers, and streamable values (io/pieces.hpp). These are written
+// from where they are, so they must stay there until the checkpoint is written; a temporary vector is kept by the
+// writer.
 template <Arithmetic T>
 void save(CheckpointWriter& writer, const std::string& name, T number) {
   writer.put(name, std::string(bytes_of(std::span<const T>(&number, 1))));
@@ -226,8 +230,9 @@ inline void save_checkpoint(const std::filesystem::path& folder, std::int64_t st
   save_checkpoint(folder, step, checkpoint.writer());
 }
 
-// The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are not are passed over,
-// newest first, each with a call of `refused`; where none is left a data Error says so. Throws an io Error if the folder cannot be read.
+// The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are
+// not are passed over, newest first, each with a call of `refused`; where none is left a data Error says so. Throws an
+// io Error if the folder cannot be read.
 std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
                                                   const std::function<void(const std::string& why)>& refused);
 

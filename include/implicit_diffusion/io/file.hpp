@@ -72,8 +72,8 @@ class FileReader {
 // of the very last step, flushing the folder.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-// The same piece by piece: the file has its name when commit() returns. Without commit() nothing is left of it. The number
-// of bytes in an error is that of those appended so far.
+// The same piece by piece: the file has its name when commit() returns. Without commit() nothing is left of it. The
+// number of bytes in an error is that of those appended so far.
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);
