@@ -7,7 +7,7 @@
 namespace implicit_diffusion {
 
 Error::Error(ErrorKind kind, const std::string& where, const std::string& what)
-    : std::runtime_error(where + ": " + what), kind_(kind) {}
+    : std::runtime_error(where + ": " + what), kind_(kind), where_(where.size()) {}
 
 void require_positive(const std::string& name, double value) {
   if (!std::isfinite(value) || value <= 0)

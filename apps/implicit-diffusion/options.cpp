@@ -1,7 +1,7 @@
 // The command line: every option with its help. The only file that includes CLI11, which is slow to compile.
 #include "commands/commands.hpp"
+#include "experiment/console.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "langevin/configuration.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

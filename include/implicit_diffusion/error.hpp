@@ -1,10 +1,11 @@
 // What can go wrong at the boundary of the library: a file, an option, a shape.
 //
-// Everything the library throws on purpose is an Error: where (a file with its line or byte, an option, a key), what (one line, naming
+// Everything the library throws on purpose is an Error: where (a file with its line or byte, an option, a field), what (one line, naming
 // the value), and the kind, from which a program derives its exit code. Numerical trouble inside a loop is not an Error but a value:
-// see loop/outcome.hpp.
+// see loop/state.hpp.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -24,9 +25,12 @@ class Error : public std::runtime_error {
   Error(ErrorKind kind, const std::string& where, const std::string& what);
 
   ErrorKind kind() const noexcept { return kind_; }
+  std::string where() const { return std::string(what()).substr(0, where_); }
+  std::string reason() const { return std::string(what()).substr(where_ + 2); }
 
  private:
   ErrorKind kind_;
+  std::size_t where_;  // its length
 };
 
 // Throw a usage Error unless the value is finite and positive (or finite and not negative).

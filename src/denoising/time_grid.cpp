@@ -12,7 +12,7 @@ namespace implicit_diffusion {
 TimeGrid uniform_grid(double horizon, std::size_t steps) {
   if (!(horizon > 0) || !std::isfinite(horizon))
     throw Error(ErrorKind::usage, "horizon", fmt::format("{} must be positive", horizon));
-  if (steps == 0) throw Error(ErrorKind::usage, "steps_per_sample", "0 must be positive");
+  if (steps == 0) throw Error(ErrorKind::usage, "steps", "0 must be positive");
   TimeGrid grid;
   const double h = horizon / static_cast<double>(steps);
   for (std::size_t m = 0; m < steps; ++m) grid.tau.push_back(horizon - static_cast<double>(m) * h);
@@ -23,7 +23,7 @@ TimeGrid uniform_grid(double horizon, std::size_t steps) {
 TimeGrid schedule_grid(const std::function<double(double)>& alpha, double begin, std::size_t steps) {
   if (!(begin > 0) || !std::isfinite(begin))
     throw Error(ErrorKind::usage, "schedule", fmt::format("its first time, {}, must be positive", begin));
-  if (steps == 0) throw Error(ErrorKind::usage, "steps_per_sample", "0 must be positive");
+  if (steps == 0) throw Error(ErrorKind::usage, "steps", "0 must be positive");
   TimeGrid grid;
   for (std::size_t m = 0; m < steps; ++m) {
     const double t = begin * static_cast<double>(steps - m) / static_cast<double>(steps);

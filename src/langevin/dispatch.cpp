@@ -55,7 +55,7 @@ Level active_level() { return chosen(); }
 
 void use_level(Level level) {
   if (level > machine_level())
-    throw Error(ErrorKind::usage, "--isa",
+    throw Error(ErrorKind::usage, "level",
                 fmt::format("this machine has no {}, its best is {}", to_string(level), to_string(machine_level())));
   chosen() = level;
 }

@@ -15,11 +15,11 @@ namespace implicit_diffusion {
 
 Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions options)
     : n_(components), d_(dimension), options_(options) {
-  if (n_ == 0) throw Error(ErrorKind::usage, "potential.components", "0 components");
+  if (n_ == 0) throw Error(ErrorKind::usage, "components", "0 components");
   if (d_ == 0 || d_ > largest_dimension)
-    throw Error(ErrorKind::usage, "potential.dimension",
+    throw Error(ErrorKind::usage, "dimension",
                 fmt::format("{} is not between 1 and {}", d_, largest_dimension));
-  require_positive("potential.kappa", options.kappa);
+  require_positive("kappa", options.kappa);
 }
 
 bool Mixture::factorise(std::span<const double> theta, std::size_t i, Matrix& factor, std::size_t& pivot) const {

@@ -9,7 +9,7 @@
 namespace implicit_diffusion {
 namespace {
 
-constexpr auto key = "potential.precision";
+constexpr auto key = "precision";
 
 std::vector<double> flatten(const std::vector<std::vector<double>>& rows) {
   std::vector<double> flat;

@@ -10,8 +10,8 @@ namespace implicit_diffusion {
 
 ScaledBump::ScaledBump(const std::vector<double>& centre, double width, double denominator)
     : centre_(centre), width_(width), denominator_(denominator) {
-  require_positive("reward.width", width);
-  require_positive("reward.denominator", denominator);
+  require_positive("width", width);
+  require_positive("denominator", denominator);
   factor_.assign({-std::numbers::log2e * exp2_unit / width, 1 / denominator});
 }
 
@@ -45,7 +45,7 @@ double HardReward::expectation(const Gaussian& g) const {
 
 SmoothReward::SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness)
     : bump_(centre, width, denominator), softness_(softness) {
-  require_positive("reward.softness", softness);
+  require_positive("softness", softness);
 }
 
 // E sigmoid(Y / softness), Y ~ N(m, v), is P(Y + softness L > 0) with L logistic: an average of normal distribution functions over L when the

@@ -34,7 +34,7 @@ TEST(TimeGrid, AnyScheduleIsAChangeOfClock) {
 TEST(TimeGrid, RefusesWhatIsNoSchedule) {
   EXPECT_ERROR(uniform_grid(0, 4), usage, "horizon: 0");
   EXPECT_ERROR(uniform_grid(NAN, 4), usage, "horizon: nan");
-  EXPECT_ERROR(uniform_grid(2, 0), usage, "steps_per_sample");
+  EXPECT_ERROR(uniform_grid(2, 0), usage, "steps");
   EXPECT_ERROR(cosine_grid(4, 1), usage, "schedule");
   EXPECT_ERROR(schedule_grid([](double t) { return 1 + t; }, 1, 4), usage, "schedule");
   EXPECT_ERROR(schedule_grid([](double) { return 0.0; }, 1, 4), usage, "schedule");

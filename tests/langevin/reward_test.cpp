@@ -1,5 +1,7 @@
 // Rewards: known values, gradients by dual numbers against finite differences, expectations against quadrature.
 #include "implicit_diffusion/langevin/reward.hpp"
+#include "implicit_diffusion/differences.hpp"
+#include "implicit_diffusion/langevin/linear_reward.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "problems/hexagon_reward.hpp"
 
@@ -198,6 +200,26 @@ TEST(Reward, BlocksOfAnySize) {
     const std::vector<double> all = values(reward, x);
     for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(all[i], x(i, 0) * x(i, 1) * x(i, 2));
   }
+}
+
+// Differences of sixth order are exact for a linear function, and for polynomials of up to the sixth degree.
+TEST(LinearReward, IsAProductAndItsGradientTheDirection) {
+  const LinearReward r{{0.5, -2, 3}};
+  const std::vector<double> x{1, 2, -1};
+  EXPECT_EQ(r(x.data()), 0.5 - 4 - 3);
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    const auto moved = [&](double t) {
+      std::vector<double> there = x;
+      there[j] += t;
+      return r(there.data());
+    };
+    EXPECT_NEAR(difference(moved, 1.0), r.direction[j], 1e-12);
+  }
+  const auto powers = [](double t) { return std::vector<double>{2 + 3 * t + std::pow(t, 6), std::exp(t)}; };
+  const std::vector<double> slopes = differences(powers, 1.0);
+  EXPECT_NEAR(slopes[0], 3, 1e-12);
+  EXPECT_NEAR(slopes[1], 1, 1e-12);
+  EXPECT_GT(std::abs((std::exp(0.01) - std::exp(-0.01)) / 0.02 - 1), 1e-6) << "second order would not do";
 }
 
 }  // namespace

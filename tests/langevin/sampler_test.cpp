@@ -7,6 +7,8 @@
 #include "implicit_diffusion/langevin/sampler.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/start.hpp"
+#include "implicit_diffusion/population_arrays.hpp"
 #include "langevin/statistics.hpp"
 #include "problems/hexagon_reward.hpp"
 
@@ -136,6 +138,28 @@ TEST(StandardNormalStart, IsStandardNormalAndNewInEveryRound) {
     EXPECT_NEAR(covariance(a, a), 1, 5 * covariance_error(1, 1, 1, n));
     EXPECT_NEAR(covariance(a, b), 0, 5 * covariance_error(1, 1, 0, n));
   }
+}
+
+TEST(GaussianStart, ShiftsAndScalesTheStandardNormalStart) {
+  Population<float> z(300, 2), x(300, 2);
+  StandardNormalStart<float>{Noise{9}}.draw(z, 4);
+  AnyStart<float>{GaussianStart<float>{{1.5, -2}, 0.5, Noise{9}}}.draw(x, 4);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(x(i, 0), static_cast<float>(1.5 + 0.5 * static_cast<double>(z(i, 0))));
+    EXPECT_EQ(x(i, 1), static_cast<float>(-2 + 0.5 * static_cast<double>(z(i, 1))));
+  }
+  Population<float> again(300, 2);
+  AnyStart<float>{SampleStart<float>{x}}.draw(again, 7);
+  EXPECT_EQ(again, x);
+}
+
+TEST(PopulationArrays, AreRowByRow) {
+  const std::vector<double> rows{1, 2, 3, 4, 5, 6};
+  const auto x = from_rows<float, double>(rows, 2);
+  ASSERT_EQ(x.size(), 3U);
+  EXPECT_EQ(x(1, 0), 3);
+  EXPECT_EQ(x(2, 1), 6);
+  EXPECT_EQ(to_rows(x), (std::vector<float>{1, 2, 3, 4, 5, 6}));
 }
 
 }  // namespace

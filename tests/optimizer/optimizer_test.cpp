@@ -1,6 +1,7 @@
 // Optimizers and schedules against steps computed apart, and the pair of schedules on a recursion whose numbers are
 // known.
 #include "implicit_diffusion/optimizer/adam.hpp"
+#include "implicit_diffusion/optimizer/any.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
 #include "implicit_diffusion/optimizer/schedule.hpp"
 
@@ -132,6 +133,28 @@ MeanField mean_field(const SchedulePair& pair, double c, std::int64_t steps) {
   }
   s.average = sum / static_cast<double>(steps);
   return s;
+}
+
+TEST(AnyOptimizer, IsTheOneOfItsName) {
+  EXPECT_EQ(AnyOptimizer::names(), (std::vector<std::string>{"gradient-descent", "adam"}));
+  const Schedule rate{.scale = 0.1, .exponent = 0.5};
+  const auto expect_same = [&](AnyOptimizer any, auto optimizer) {
+    std::vector<double> a{1, -2}, b = a;
+    for (std::int64_t k = 0; k < 5; ++k) {
+      const std::vector<double> gradient{0.3 * static_cast<double>(k), -1};
+      any.update(a, gradient, k);
+      optimizer.update(b, gradient, k);
+    }
+    EXPECT_EQ(a, b);
+    if constexpr (requires { optimizer.memory(); })
+      EXPECT_EQ(any.memory().list(), optimizer.memory().list());
+    else
+      EXPECT_TRUE(any.memory().list().empty());
+  };
+  expect_same(AnyOptimizer::make("gradient-descent", rate), GradientDescent{rate});
+  expect_same(AnyOptimizer::make("adam", rate), Adam({.rate = rate}));
+  expect_same(AnyOptimizer(), Hold{});
+  expect_same(AnyOptimizer::make("none of them", rate), Hold{});
 }
 
 TEST(Schedule, DrivesTheMeanFieldRecursionToItsKnownNumbers) {

@@ -230,7 +230,7 @@ TEST_P(DenoisingGaussianRefuses, WhatMakesNoSense) {
 INSTANTIATE_TEST_SUITE_P(
     Program, DenoisingGaussianRefuses,
     testing::Values(
-        Refused{"Repeats", {"--repeats", "2"}, {"--repeats"}}, Refused{"Steps", {"--steps", "5"}, {"--steps"}},
+        Refused{"Steps", {"--steps", "5"}, {"--steps"}},
         Refused{"NoHorizons", {"--set", "horizons=[]"}, {"horizons", "empty"}},
         Refused{"NegativeHorizon", {"--set", "horizons=[-1]"}, {"horizons", "positive"}},
         Refused{"HorizonsThatDescend", {"--set", "horizons=[2, 1]"}, {"horizons", "ascend"}},

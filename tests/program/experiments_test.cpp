@@ -272,6 +272,39 @@ TEST(FiniteState, AChainThatFallsApartHasDiverged) {
   EXPECT_FALSE(fs::exists(folder / "runs/finite-state-0/samples.npy"));
 }
 
+// Each seed is the run that it is alone, and the top folder is over all of them.
+void expect_repeats(const Words& arguments) {
+  const Folder folder;
+  const Result r = run(folder, arguments + Words{"--seed", "3", "--repeats", "2", "--quiet", "--output", "all"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  ASSERT_EQ(run(folder, arguments + Words{"--seed", "4", "--quiet", "--no-report", "--output", "one"}).code, 0);
+  for (const char* file : {"theta.npy", "samples.npy", "config.toml"})
+    EXPECT_EQ(contents(folder / "all/seed-4" / file), contents(folder / "one" / file)) << file;
+  const Json s = json(folder / "all/summary.json");
+  EXPECT_EQ(s["seeds"], Json({3, 4}));
+  EXPECT_EQ(s["runs"].size(), 2U);
+  EXPECT_NEAR(s["reward"].get<double>(),
+              (s["runs"][0]["reward"].get<double>() + s["runs"][1]["reward"].get<double>()) / 2, 1e-12);
+  const std::string report = contents(folder / "all/report.html");
+  EXPECT_NE(report.find("2 seeds from 3"), std::string::npos);
+  EXPECT_NE(report.find("bands reach from the least to the greatest"), std::string::npos);
+  ASSERT_EQ(run(folder, {"report", "all"}).code, 0);
+  EXPECT_EQ(contents(folder / "all/report.html"), report);
+}
+TEST(Repeats, OfFiniteState) {
+  expect_repeats({"run", "finite-state", "--steps", "20", "--set", "states=40", "--set", "width=3", "--set",
+                  "particles=500", "--set", "timing.dense=[]", "--set", "timing.banded=[]"});
+}
+TEST(Repeats, OfDenoisingMixture) {
+  expect_repeats({"run", "denoising-mixture", "--steps", "20", "--set", "comparison.settings=[]", "--set",
+                  "steps_per_sample=16", "--set", "slots=4", "--set", "batch=100"});
+}
+TEST(Repeats, OfDenoisingGaussianAreItsLoops) {
+  const Folder folder;
+  const Result r = run(folder, {"run", "denoising-gaussian", "--repeats", "5", "--print-config"});
+  EXPECT_NE(r.out.find("\nrepeats = 5\n"), std::string::npos) << r.out;
+}
+
 struct Refused {
   const char* name;
   Words arguments;
@@ -329,13 +362,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"SnapshotsThatDescend", {"langevin-reward", "--set", "snapshots=[5, 1]"}, {"snapshots", "ascend"}},
         Refused{"SnapshotThatIsText", {"langevin-reward", "--set", "snapshots=[\"a\"]"}, {"snapshots", "an integer"}},
         Refused{"UnknownKind", {"langevin-reward", "--set", "kind=rats"}, {"kind", "did you mean rates"}},
-        Refused{"RepeatsOfRates", {"rates", "--repeats", "2"}, {"--repeats"}},
         Refused{"StepsOfRates", {"rates", "--steps", "5"}, {"--steps", "discrete.steps"}},
         Refused{"OneHorizon", {"rates", "--set", "discrete.steps=[100]"}, {"discrete.steps", "two"}},
         Refused{"HorizonsThatDescend", {"rates", "--set", "flow.times=[10, 5]"}, {"flow.times", "ascend"}},
         Refused{"NegativeTarget", {"rates", "--set", "discrete.targets=[-1]"}, {"discrete.targets", "between"}},
         Refused{"UnstableScale", {"rates", "--set", "discrete.scale=2"}, {"discrete.scale", "below 1"}},
-        Refused{"RepeatsOfFiniteState", {"finite-state", "--repeats", "2"}, {"--repeats"}},
+        Refused{"RepeatsOfRates", {"rates", "--repeats", "2"}, {"--repeats", "nothing in this experiment is random"}},
+        Refused{"RepeatsOfSettings", {"denoising-mixture", "--repeats", "2"}, {"--repeats", "comparison.settings=[]"}},
         Refused{"TooManyHarmonics", {"finite-state", "--set", "states=4", "--set", "width=1"}, {"harmonics", "4"}},
         Refused{"WidthBeyondTheRing", {"finite-state", "--set", "width=500"}, {"--set width", "1000"}},
         Refused{"RewardWithoutHarmonics", {"finite-state", "--set", "reward=[1,2,3,4,5]"}, {"reward", "harmonics"}},

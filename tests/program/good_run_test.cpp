@@ -395,7 +395,7 @@ TEST(Report, SaysHowTheRunEnded) {
   const std::string notice = between(contents(folder / "unstable/report.html"), "class=\"notice\">", "</p>");
   const auto steps = json(folder / "unstable/summary.json")["steps"].get<int>();
   EXPECT_TRUE(notice.starts_with("Diverged at step " + std::to_string(steps + 1) + " of 40000")) << notice;
-  EXPECT_NE(notice.find("stable below 2 "), std::string::npos) << notice;
+  EXPECT_NE(notice.find("stable below 2."), std::string::npos) << notice;
 
   ASSERT_EQ(run(folder, unstable + Words{"three", "--repeats", "3"}).code, 70);
   EXPECT_TRUE(between(contents(folder / "three/report.html"), "class=\"notice\">", "</p>")

@@ -4,13 +4,15 @@
 // What the joint step cannot do without are its random bits, their transformation to normals, and its exponentials: these are timed alone,
 // in the same amounts, and the step is compared with their sum.
 #include "commands/commands.hpp"
+#include "experiment/console.hpp"
 #include "experiment/registry.hpp"
+#include "finite_state/timing.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "implicit_diffusion/finite/timing.hpp"
 #include "implicit_diffusion/langevin.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
+#include "langevin/experiment.hpp"
 #include "langevin/recorder.hpp"
 #include "src/langevin/kernel_table.hpp"
 
@@ -279,7 +281,7 @@ std::string finite_gradients() {
 }  // namespace
 
 int bench(const BenchOptions& o) {
-  if (o.isa) use_level(*o.isa);
+  use_isa(o.isa);
   std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n", machine(),
                                  std::thread::hardware_concurrency(), to_string(active_level()));
   verify(text);
@@ -360,7 +362,8 @@ int bench(const BenchOptions& o) {
   curve("dimensions (6 wells, 10,000 particles)",
         [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
 
-  const auto c = std::get<Configuration>(load_experiment("langevin-reward", {}));
+  const auto experiment = load_experiment("langevin-reward", {});
+  const LangevinConfiguration& c = dynamic_cast<const LangevinExperiment&>(*experiment).configuration();
   const double seconds = median_seconds([&] {
     Recorder recorder(c, nullptr);
     const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});

@@ -1,33 +1,19 @@
 // The command `check`: problems with known answers, each compared with what the library makes of them, in one table.
 #include "commands/commands.hpp"
-#include "experiment/checks.hpp"
+#include "experiment/console.hpp"
 #include "experiment/registry.hpp"
-#include "experiment/table_reader.hpp"
+#include "experiment/task_pool.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "implicit_diffusion/parallel.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <functional>
 #include <thread>
 #include <utility>
-#include <variant>
 
 namespace program {
 namespace {
 
 using implicit_diffusion::Error;
 using implicit_diffusion::ErrorKind;
-using implicit_diffusion::Workers;
-
-struct Problem {
-  std::string name;
-  std::function<std::vector<CheckRow>()> check;
-};
-
-Problem langevin_problem(std::string name, const Configuration& c) {
-  return {std::move(name), [c] { return check_langevin(c); }};
-}
 
 // Experiments beside those of `list`: every potential, every term of an objective, every reward that E[R] is known of.
 constexpr std::pair<const char*, const char*> fixed_experiments[] = {
@@ -96,93 +82,37 @@ covariances = [[[1.0, 0.3], [0.3, 1.0]], [[0.5, 0.0], [0.0, 1.0]]]
 )"},
 };
 
-// The noise of each problem is its own, so that rows of different problems are independent.
-std::uint64_t own_seed(std::uint64_t seed, std::string_view problem) {
-  std::uint64_t mixed = 0xcbf29ce484222325 ^ seed;
-  for (const char letter : problem) mixed = (mixed ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return mixed >> 1;
-}
-
-Problem own_langevin_problem(const std::string& name, Configuration c) {
-  c.seed = own_seed(c.seed, name);
-  return langevin_problem(name, c);
-}
-
-// What there is to check of an experiment, by its kind.
-struct ProblemsOf {
-  std::vector<Problem> operator()(const Configuration& c) const { return {own_langevin_problem(c.experiment, c)}; }
-  // Each method once, whatever its inner steps, and the variants.
-  std::vector<Problem> operator()(const Comparison& c) const {
-    std::vector<Problem> all;
-    std::vector<Method> seen;
-    for (const Setting& s : c.settings) {
-      if (s.variant.empty() && std::count(seen.begin(), seen.end(), s.configuration.method) > 0) continue;
-      if (s.variant.empty()) seen.push_back(s.configuration.method);
-      all.push_back(own_langevin_problem(s.folder, s.configuration));
-    }
-    return all;
-  }
-  std::vector<Problem> operator()(const FiniteStateConfiguration& c) const {
-    return {{c.experiment, [c] { return check_finite_state(c); }}};
-  }
-  std::vector<Problem> operator()(const RatesConfiguration& c) const { return {{c.experiment, check_rates}}; }
-  std::vector<Problem> operator()(const DenoisingGaussianConfiguration& c) const {
-    return {{c.experiment, [c] { return check_denoising_gaussian(c); }}};
-  }
-  std::vector<Problem> operator()(const DenoisingExperiment& e) const {
-    return {{e.experiment, [e] { return check_denoising_mixture(e); }}};
-  }
-};
-
-// The one place where experiments are loaded.
-std::vector<Problem> problems(const CheckOptions& o) {
-  const Overrides overrides = overrides_of(o.set, o.seed);
-  if (!o.experiment.empty()) return std::visit(ProblemsOf(), load_experiment(o.experiment, overrides));
-  if (!o.set.empty())
-    throw Error(ErrorKind::usage, "--set", "changes one experiment: its name or file is missing, check NAME --set ...");
-
+// All that is checked where no experiment is named, in the order of the kinds.
+std::vector<Problem> standard_problems(const Overrides& overrides) {
+  std::vector<std::pair<std::string, std::string>> experiments(built_in_experiments().begin(),
+                                                               built_in_experiments().end());
+  experiments.insert(experiments.end(), std::begin(fixed_experiments), std::end(fixed_experiments));
   std::vector<Problem> all;
-  const auto add = [&](const Configuration& c) { all.push_back(own_langevin_problem(c.experiment, c)); };
-  std::uint64_t seed = 0;
-  for (const auto& [name, text] : built_in_experiments())
-    if (const Experiment e = load_experiment(name, overrides); const auto* c = std::get_if<Configuration>(&e)) add(*c);
-  for (const auto& [name, text] : fixed_experiments) {
-    const Configuration c = read_configuration(read_document(text, name, name, ".", overrides));
-    seed = c.seed;
-    add(c);
-  }
-  all.push_back({"finite Gibbs law", [seed] { return check_gibbs(own_seed(seed, "gibbs")); }});
-  all.push_back({"softmax chain", [seed] { return check_softmax_chain(own_seed(seed, "softmax")); }});
-  all.push_back({"ring chain", [seed] { return check_ring(own_seed(seed, "ring")); }});
-  all.push_back({"rates", check_rates});
-  all.push_back({"reverse chains", check_chains});
-  for (const char* name : {"denoising-gaussian", "denoising-mixture"})
-    for (Problem& p : std::visit(ProblemsOf(), load_experiment(name, overrides))) all.push_back(std::move(p));
+  for (const std::string& kind : kind_names())
+    for (const auto& [name, text] : experiments)
+      if (kind_of(text, name) == kind)
+        for (Problem& p : read_experiment(text, name, overrides)->standard_checks()) all.push_back(std::move(p));
   return all;
 }
 
-// The rows of every problem. Problems are independent, so they are spread over the cores.
-std::vector<CheckedProblem> check_all(const std::vector<Problem>& all) {
-  std::vector<CheckedProblem> checked(all.size());
-  std::vector<std::exception_ptr> failures(all.size());
-  Workers workers(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, all.size()));
-  workers.for_each(all.size(), 1, [&](std::size_t i) {
-    try {
-      checked[i] = {all[i].name, all[i].check()};
-    } catch (...) {
-      failures[i] = std::current_exception();
-    }
-  });
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
-  return checked;
+std::vector<Problem> problems(const CheckOptions& o) {
+  const Overrides overrides = overrides_of(o.set, o.seed);
+  if (!o.experiment.empty()) return load_experiment(o.experiment, overrides)->checks();
+  if (!o.set.empty())
+    throw Error(ErrorKind::usage, "--set", "changes one experiment: its name or file is missing, check NAME --set ...");
+  return standard_problems(overrides);
 }
 
 }  // namespace
 
 int check(const CheckOptions& o) {
-  if (o.isa) use_level(*o.isa);
-  const std::vector<CheckedProblem> checked = check_all(problems(o));
+  use_isa(o.isa);
+  const std::vector<Problem> all = problems(o);
+  std::vector<CheckedProblem> checked(all.size());
+  // Problems are independent, so they are spread over the cores.
+  run_tasks(all.size(), std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t i) {
+    checked[i] = {all[i].name, all[i].check()};
+  });
   print(check_table(checked));
   const std::optional<std::string> off = what_is_off(checked);
   if (!off) return 0;

@@ -1,4 +1,5 @@
 #include "commands/commands.hpp"
+#include "experiment/console.hpp"
 #include "experiment/registry.hpp"
 
 #include <fmt/format.h>

@@ -1,15 +1,22 @@
-#include "langevin/run.hpp"
 #include "commands/commands.hpp"
+#include "experiment/console.hpp"
 #include "experiment/registry.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "langevin/comparison/comparison.hpp"
 
 #include <fmt/format.h>
 
 namespace program {
 
 using namespace implicit_diffusion;
+
+void use_isa(const std::optional<Level>& isa) {
+  if (isa) try {
+      use_level(*isa);
+    } catch (const Error& e) {
+      throw Error(e.kind(), "--isa", e.reason());
+    }
+}
 
 Overrides overrides_of(const std::vector<std::string>& set, const std::optional<std::string>& seed) {
   Overrides overrides;
@@ -23,50 +30,27 @@ Overrides overrides_of(const std::vector<std::string>& set, const std::optional<
   return overrides;
 }
 
-namespace {
-
-void only_once(const RunOptions& o) {
-  if (o.repeats != 1) throw Error(ErrorKind::usage, "--repeats", "is for Langevin experiments");
-}
-
-int run_experiment(const Configuration& c, const RunOptions& o) { return run_langevin(c, o); }
-int run_experiment(const Comparison& c, const RunOptions& o) { return run_comparison(c, o); }
-int run_experiment(const FiniteStateConfiguration& c, const RunOptions& o) {
-  only_once(o);
-  return run_finite_state(c, o);
-}
-int run_experiment(const RatesConfiguration& c, const RunOptions& o) {
-  only_once(o);
-  return run_rates(c, o);
-}
-int run_experiment(const DenoisingGaussianConfiguration& c, const RunOptions& o) {
-  only_once(o);
-  return run_denoising_gaussian(c, o);
-}
-int run_experiment(const DenoisingExperiment& e, const RunOptions& o) {
-  only_once(o);
-  return run_denoising(e, o);
-}
-
-}  // namespace
-
 int run(const RunOptions& o) {
   if (o.resume && o.overwrite)
     throw Error(ErrorKind::usage, "--resume", "goes on with a run, --overwrite replaces it: one of them");
-  if (o.isa) use_level(*o.isa);
+  use_isa(o.isa);
   Overrides overrides = overrides_of(o.set, o.seed);
   overrides.quick = o.quick;
   if (o.steps) overrides.set.push_back({"steps", *o.steps, "--steps"});
-  Experiment experiment = load_experiment(o.experiment, overrides);
-  if (std::holds_alternative<Comparison>(experiment) && o.repeats != 1) {  // there its seeds are meant
-    overrides.set.push_back({"comparison.seeds", fmt::format("{}", o.repeats), "--repeats"});
-    experiment = load_experiment(o.experiment, overrides);
+  std::unique_ptr<Experiment> experiment = load_experiment(o.experiment, overrides);
+  if (o.repeats != 1) {
+    const Experiment::Repeats repeats = experiment->repeats();
+    if (!repeats.refusal.empty()) throw Error(ErrorKind::usage, "--repeats", repeats.refusal);
+    if (!repeats.key.empty()) {
+      overrides.set.push_back({repeats.key, fmt::format("{}", o.repeats), "--repeats"});
+      experiment = load_experiment(o.experiment, overrides);
+    }
   }
   if (o.print_config) {
-    print(common(experiment).resolved);
+    print(experiment->common().resolved.text());
     return 0;
   }
-  return std::visit([&](const auto& e) { return run_experiment(e, o); }, experiment);
+  return experiment->run(o);
 }
 
 }  // namespace program

@@ -1,5 +1,6 @@
 // The denoising diffusion that can be solved: known numbers of its theory, and a queue of samples against it.
-#include "experiment/checks.hpp"
+#include "denoising_gaussian/check.hpp"
+#include "denoising_gaussian/queue.hpp"
 
 #include <cmath>
 

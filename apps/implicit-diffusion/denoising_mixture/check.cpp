@@ -1,8 +1,9 @@
 // A diffusion of a mixture: products of its score, the adjoint of its chain, and the path KL against the likelihoods of its steps.
+#include "denoising_mixture/check.hpp"
+
 #include "implicit_diffusion/denoising/check.hpp"
-#include "experiment/checks.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
-#include "implicit_diffusion/denoising/mixture_score.hpp"
+#include "implicit_diffusion/langevin/linear_reward.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,11 +22,10 @@ struct Chain {
   LinearReward reward;
 
   Chain(const DenoisingConfiguration& c, std::size_t steps)
-      : model(c.model()),
-        base(model.parameters_of(c.base)),
+      : model(c.model.make()),
+        base(model.parameters_of(c.base())),
         theta(model.parameters_of(c.tilted())),
-        chain(model.template score<Real>(),
-              c.schedule == NoiseSchedule::cosine ? cosine_grid(steps, c.horizon) : uniform_grid(c.horizon, steps),
+        chain(model.template score<Real>(), c.grid(steps),
               {.dynamics = c.dynamics, .normals = normals_of<Real>(Noise(c.seed))},
               std::pair{model.template score<Real>(), base}),
         reward{c.direction} {
@@ -78,8 +78,7 @@ std::vector<double> log_ratios(Chain<double>& x, const PathBatch<double>& b) {
 
 }  // namespace
 
-std::vector<CheckRow> check_denoising_mixture(const DenoisingExperiment& e) {
-  DenoisingConfiguration c = e.single;
+std::vector<CheckRow> check_denoising_mixture(DenoisingConfiguration c) {
   std::vector<CheckRow> rows;
   constexpr std::size_t few_steps = 32, few = 48;
   Chain<double> exact(c, few_steps);

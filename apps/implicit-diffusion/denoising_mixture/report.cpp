@@ -1,5 +1,6 @@
-#include "denoising_mixture/denoising_mixture.hpp"
-#include "denoising_mixture/files.hpp"
+#include "denoising_mixture/report.hpp"
+
+#include "denoising_mixture/results.hpp"
 #include "experiment/summary.hpp"
 #include "figures/law_pictures.hpp"
 #include "figures/tables.hpp"
@@ -11,6 +12,7 @@
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/report/chart.hpp"
+#include "langevin/samples.hpp"
 
 #include <fmt/format.h>
 
@@ -22,10 +24,7 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 
 // One run, as its folder has it.
 struct Files {
@@ -41,13 +40,14 @@ Files read_files(const DenoisingConfiguration& c, const fs::path& folder, const 
   for (const char* name : denoising_header)
     if (std::find(f.metrics.header.begin(), f.metrics.header.end(), name) == f.metrics.header.end())
       throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
-  const std::size_t p = c.model().parameters();
+  const std::size_t p = c.model.make().parameters();
   const io::Array theta = io::read_npy(folder / "theta.npy");
   if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] == 0)
     throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape than config.toml says");
   f.theta.assign(theta.values.end() - static_cast<std::ptrdiff_t>(p), theta.values.end());
   std::error_code none;
-  if (fs::exists(folder / "samples.npy", none)) f.samples = read_population(folder / "samples.npy", c.base.dimension());
+  if (fs::exists(folder / "samples.npy", none))
+    f.samples = read_population(folder / "samples.npy", c.base().dimension());
   return f;
 }
 
@@ -63,7 +63,7 @@ std::string label_of(const DenoisingConfiguration& c, const DenoisingConfigurati
   if (c.steps_per_sample != usual.steps_per_sample) label += fmt::format(" T={}", c.steps_per_sample);
   return label;
 }
-std::string folder_of(const DenoisingExperiment& e, const DenoisingConfiguration& c) {
+std::string folder_of(const DenoisingComparison& e, const DenoisingConfiguration& c) {
   for (const auto& s : e.settings)
     if (&s.configuration == &c) return s.folder;
   return "";
@@ -86,15 +86,15 @@ std::string notice_of(const Json& summary, const std::vector<Files>& runs, std::
   return text;
 }
 
-GaussianMixture law_of(const Files& f) { return f.configuration->model().law(f.theta); }
+GaussianMixture law_of(const Files& f) { return f.configuration->model.make().law(f.theta); }
 
 // The first coordinate of a few samples on their way.
 report::LineChart paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
   constexpr std::size_t few = 6;
-  ReverseChain<float> chain(c.model().score<float>(), c.grid(),
+  ReverseChain<float> chain(c.model.make().score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
                             {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
   PathBatch<float> b;
-  b.points = Population<float>(few, c.base.dimension());
+  b.points = Population<float>(few, c.base().dimension());
   DenoisingStart<float>{Noise(c.seed)}.draw(b, 0);
   DenoisingSampler<float>(chain).advance(b, theta, {});
   report::LineChart chart{.title = title, .x_label = "time", .y_label = "x₁", .series = {}};
@@ -152,33 +152,7 @@ void add_chart(report::Section& section, const std::vector<Files>& runs, const c
 
 }  // namespace
 
-Json json_of(const DenoisingRow& r) {
-  Json means = Json::array();
-  for (const Gaussian& g : r.law.components) means.push_back(g.mean);
-  return {{"loop", r.loop},
-          {"dynamics", r.dynamics},
-          {"slots", r.slots},
-          {"weights", r.law.weights},
-          {"means", means},
-          {"reward", number(r.reward)},
-          {"path_kl", number(r.path_kl)},
-          {"model_evaluations", r.cost.evaluations},
-          {"products", r.cost.products},
-          {"frozen_evaluations", r.cost.frozen_evaluations},
-          {"frozen_products", r.cost.frozen_products},
-          {"last_step",
-           {{"model_evaluations", r.step_cost.evaluations},
-            {"products", r.step_cost.products},
-            {"frozen_evaluations", r.step_cost.frozen_evaluations},
-            {"frozen_products", r.step_cost.frozen_products}}},
-          {"seconds", r.seconds},
-          {"memory_bytes", r.memory_bytes},
-          {"steps_per_sample", r.steps_per_sample},
-          {"steps", r.steps},
-          {"status", r.status}};
-}
-
-std::string denoising_report(const DenoisingExperiment& e, const fs::path& folder) {
+std::string denoising_report(const DenoisingComparison& e, const fs::path& folder) {
   std::vector<Files> runs;
   if (e.settings.empty()) {
     runs.push_back(read_files(e.single, folder, label_of(e.single, e.single)));
@@ -197,7 +171,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   const GaussianMixture tilted = e.single.tilted();
   const Files& first = runs.front();
   const DenoisingConfiguration& c = *first.configuration;
-  const double best = e.single.tilted_reward();
+  const double best = e.single.mean_reward(tilted);
 
   const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
   report::Page page{
@@ -208,11 +182,11 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
       .sections = {},
       .footer = footer};
   page.facts = {
-      {"KL", shown(column(first, "exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
+      {"KL", figure_text(column(first, "exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
       {"Weights", fmt::format("{:.4f}", column(first, "weight_error").back()), "largest distance from the tilted law"},
       {"Means", fmt::format("{:.4f}", column(first, "mean_error").back()), "the same, of a coordinate"},
-      {"Reward", minus(shown(column(first, "reward").back(), 4)), "mean over the samples"},
-      {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", shown(column(first, "path_kl").back(), 4),
+      {"Reward", minus(figure_text(column(first, "reward").back(), 4)), "mean over the samples"},
+      {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", figure_text(column(first, "path_kl").back(), 4),
        c.dynamics == Dynamics::euler_ode ? "the SDE’s, along the paths of the ODE" : "nats, to the base"}};
 
   report::Section laws{
@@ -224,23 +198,23 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
           minus(fmt::format("Its mean reward is {:.4f}. ", best)) +
           "A chain of finite horizon comes near it: it begins at N(0, I), not at the noisy law of the data. The "
           "ODE keeps that difference to its end, so its parameters make up for it; the SDE forgets most of it."};
-  const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base.dimension());
+  const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base().dimension());
   const bool plane = shown_coordinates == 2;
   laws.three_in_a_row = plane;
   laws.text += plane ? " Contours are of the tilted law; samples that follow it fill them."
                      : " The curve is the density of the tilted law; it runs through the tops of the bars where "
                        "samples follow it.";
-  if (c.base.dimension() > 2) laws.text += " Shown are the first two coordinates.";
+  if (c.base().dimension() > 2) laws.text += " Shown are the first two coordinates.";
   Window w;
-  w.include(marginal(c.base, shown_coordinates));
+  w.include(marginal(c.base(), shown_coordinates));
   w.include(marginal(tilted, shown_coordinates));
   const auto add_picture = [&](const std::string& title, const std::string& caption, const GaussianMixture& law,
                                const Population<float>& samples) {
     laws.figures.push_back(
         draw({title, caption, marginal(law, shown_coordinates), &samples, nullptr, {}, plane, "the tilted law"}, w));
   };
-  Population<float> before(static_cast<std::size_t>(c.batch), c.base.dimension());
-  MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
+  Population<float> before(static_cast<std::size_t>(c.batch), c.base().dimension());
+  MixtureSampler(c.base(), Noise(c.seed)).draw(before, 0);
   add_picture("The base", "Samples of the base.", tilted, before);
   constexpr std::size_t most = 11;
   for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
@@ -262,7 +236,7 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
 
   report::Section both{.heading = "Samples on their way",
                        .text = "The same noise before and after: what finetuning changes is where paths end."};
-  const std::vector<double> base_theta = c.model().parameters_of(c.base);
+  const std::vector<double> base_theta = c.model.make().parameters_of(c.base());
   both.figures = both_paths(c, base_theta, first.theta);
   page.sections.push_back(std::move(both));
 
@@ -275,9 +249,9 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
     return text;
   };
   for (std::size_t i = 0; i < learnt.weights.size(); ++i)
-    t.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", c.base.weights[i]),
+    t.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", c.base().weights[i]),
                       fmt::format("{:.4f}", learnt.weights[i]), fmt::format("{:.4f}", tilted.weights[i]),
-                      point(c.base.components[i].mean), point(learnt.components[i].mean),
+                      point(c.base().components[i].mean), point(learnt.components[i].mean),
                       point(tilted.components[i].mean)});
   law_table.text = fmt::format("Of {}.", first.label);
   law_table.tables.push_back(std::move(t));
@@ -305,33 +279,31 @@ std::string denoising_report(const DenoisingExperiment& e, const fs::path& folde
   if (j.is_object() && j.contains("results") && j["results"].is_array())
     for (std::size_t k = 0; k < runs.size() && k < j["results"].size(); ++k) {
       const Json& r = j["results"][k];
-      const auto value = [&](const char* key) {
-        return r.is_object() && r.contains(key) && r[key].is_number() ? r[key].get<double>() : Figures::none;
-      };
-      table.rows.push_back(
-          {runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")), fmt::format("{:.0f}", value("steps")),
-           shown(column(runs[k], "exact_kl").back(), 4), fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
-           fmt::format("{:.4f}", column(runs[k], "mean_error").back()), minus(shown(value("reward"), 4)),
-           shown(value("path_kl"), 4), shown(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
+      const auto value = [&](const char* key) { return number_or_nan(r, key); };
+      table.rows.push_back({runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
+                            fmt::format("{:.0f}", value("steps")), figure_text(column(runs[k], "exact_kl").back(), 4),
+                            fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
+                            fmt::format("{:.4f}", column(runs[k], "mean_error").back()),
+                            minus(figure_text(value("reward"), 4)), figure_text(value("path_kl"), 4),
+                            figure_text(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
       const Json none = Json::object(), &step = r.is_object() && r.contains("last_step") ? r["last_step"] : none;
       for (const auto& [from, to] : {std::pair{&step, &step_table}, std::pair{&r, &cost_table}}) {
         std::vector<std::string> cells{runs[k].label};
-        for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"})
-          cells.push_back(from->is_object() && from->contains(key) && (*from)[key].is_number()
-                              ? fmt::format("{:.0f}", (*from)[key].get<double>())
-                              : "");
+        for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"}) {
+          const double count = number_or_nan(*from, key);
+          cells.push_back(std::isfinite(count) ? fmt::format("{:.0f}", count) : "");
+        }
         to->rows.push_back(std::move(cells));
       }
     }
-  if (j.is_object() && j.contains("peak_memory_bytes") && j["peak_memory_bytes"].is_number())
-    costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.",
-                              j["peak_memory_bytes"].get<double>() / 1e6);
+  if (const double bytes = number_or_nan(j, "peak_memory_bytes"); std::isfinite(bytes))
+    costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.", bytes / 1e6);
   all.tables.push_back(std::move(table));
   page.sections.push_back(std::move(all));
   costs.tables.push_back(std::move(step_table));
   costs.tables.push_back(std::move(cost_table));
   page.sections.push_back(std::move(costs));
-  page.sections.push_back(repeat_section(e.resolved, folder, ""));
+  page.sections.push_back(repeat_section(e.resolved.text(), folder, ""));
   return report::to_html(page);
 }
 

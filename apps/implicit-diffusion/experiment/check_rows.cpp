@@ -159,4 +159,10 @@ std::vector<double> BatchMeans::standard_error() const {
   return errors;
 }
 
+std::uint64_t problem_seed(std::uint64_t seed, std::string_view problem) {
+  std::uint64_t mixed = 0xcbf29ce484222325 ^ seed;
+  for (const char letter : problem) mixed = (mixed ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return mixed >> 1;
+}
+
 }  // namespace program

@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace program {
@@ -58,6 +60,9 @@ struct CheckedProblem {
 std::string check_table(std::span<const CheckedProblem> problems);
 // How many are off, and which; nothing where none is.
 std::optional<std::string> what_is_off(std::span<const CheckedProblem> problems);
+
+// The noise of each problem is its own, so that rows of different problems are independent.
+std::uint64_t problem_seed(std::uint64_t seed, std::string_view problem);
 
 // Means of a few numbers over batches that are independent of each other, and their standard errors.
 class BatchMeans {

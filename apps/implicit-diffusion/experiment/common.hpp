@@ -10,10 +10,33 @@
 
 namespace program {
 
+// The keys of a configuration with their values as TOML has them, table by table, in the order of config.toml. The keys outside of all tables,
+// whose table is "", come first.
+struct ResolvedConfiguration {
+  struct Entry {
+    std::string table, key, value;
+  };
+  std::vector<Entry> entries;
+
+  // A key outside of all tables gets another value.
+  void set(std::string_view key, std::string value);
+  // Erases a key from every table.
+  void erase(std::string_view key);
+  // config.toml.
+  std::string text() const;
+  // Reads what text() made.
+  static ResolvedConfiguration from_text(const std::string& text);
+};
+
 struct Common {
   std::string experiment, title;
   std::uint64_t seed = 0;
-  std::string resolved;  // the configuration as a TOML file: running it again gives the same run
+  ResolvedConfiguration resolved;  // running it again gives the same run
+
+  // The configuration without the number of steps: all that must not differ between a run and its continuation.
+  std::string without_steps() const;
+  // The same experiment with another seed.
+  void set_seed(std::uint64_t another);
 };
 inline constexpr std::uint64_t largest_seed = std::numeric_limits<std::int64_t>::max();  // of a TOML integer
 
@@ -28,15 +51,12 @@ struct Overrides {
   bool quick = false;  // the keys of the table `quick` take the place of the others
 };
 
-// A file of keys, parsed and changed (section.hpp).
-struct Document;
-
 // The word among these that is closest to what was typed, if one is close.
 std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words);
 
 // A number as TOML and summary.json's keys have it: with a point or an exponent.
-std::string written(double v);
-std::string written(const std::vector<double>& v);
+std::string toml_number(double v);
+std::string toml_number(const std::vector<double>& v);
 // A string as TOML has it.
 std::string toml_string(std::string_view s);
 

@@ -1,6 +1,7 @@
 #include "experiment/finished_parts.hpp"
 
-#include "langevin/checkpoints.hpp"
+#include "experiment/checkpoints.hpp"
+#include "experiment/console.hpp"
 
 #include <fmt/format.h>
 
@@ -10,23 +11,21 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, const RunOptions& o)
+FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet)
     : folder_(folder / "checkpoints"), begin_(std::chrono::steady_clock::now()) {
-  const std::string configuration = without_steps(c.resolved);
-  if (o.resume) {
-    auto newest =
-        io::newest_checkpoint(folder_, [](const std::string& why) { complain(why + "; an older one is tried"); });
-    if (!newest && !o.quiet) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+  if (resume) {
+    auto newest = newest_checkpoint(c, folder);
     if (newest) {
       kept_ = std::move(*newest);
-      if (kept_.get("configuration") != configuration) kept_.refuse("configuration", "is not that of this run");
       before_ = kept_.number<double>("seconds");
       std::istringstream lines(kept_.get("parts"));
       for (std::string name; std::getline(lines, name);) names_.insert(name);
-      if (!o.quiet) print_error(fmt::format("{}: goes on with {} parts done\n", c.experiment, names_.size()));
     }
+    if (!quiet)
+      print_error(newest ? fmt::format("{}: goes on with {} parts done\n", c.experiment, names_.size())
+                         : fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
   }
-  kept_.put("configuration", configuration);
+  kept_.put("configuration", c.without_steps());
 }
 
 std::optional<std::vector<double>> FinishedParts::find(const std::string& name) const {

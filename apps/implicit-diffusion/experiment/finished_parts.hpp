@@ -2,7 +2,6 @@
 // does the others. What a part is kept as is a list of numbers; a part that was not finished is done again from its beginning, with the same noise.
 #pragma once
 
-#include "commands/commands.hpp"
 #include "experiment/common.hpp"
 #include "implicit_diffusion/io/checkpoint.hpp"
 
@@ -19,9 +18,9 @@ namespace program {
 
 class FinishedParts {
  public:
-  // With --resume takes up what the newest whole checkpoint has, and says how much that is. Throws a data Error where there are checkpoints and
+  // To resume is to begin with what the newest whole checkpoint has, and to say how much that is. Throws a data Error where there are checkpoints and
   // none is whole, or where it is one of another configuration.
-  FinishedParts(const Common& c, const std::filesystem::path& folder, const RunOptions& o);
+  FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet);
 
   // The numbers of a part that is finished. May be called from several threads, as keep may.
   std::optional<std::vector<double>> find(const std::string& name) const;

@@ -1,6 +1,6 @@
 #include "experiment/progress.hpp"
 
-#include "commands/commands.hpp"
+#include "experiment/console.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,8 +9,6 @@
 
 namespace program {
 namespace {
-
-using std::chrono::milliseconds;
 
 std::string clock_time(double seconds) {
   const auto s = static_cast<long>(std::ceil(seconds));
@@ -21,33 +19,61 @@ std::string clock_time(double seconds) {
 }  // namespace
 
 Progress::Progress(std::string label, std::int64_t steps, bool quiet)
+    : Progress(std::move(label), 1, static_cast<double>(steps), quiet) {}
+
+Progress::Progress(std::string label, std::size_t runs, double work, bool quiet)
     : label_(std::move(label)),
-      steps_(steps),
+      runs_(runs),
+      work_(work),
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) == 1),
       begin_(Clock::now()) {
-  next_ = begin_ + (terminal_ ? milliseconds(100) : milliseconds(2000));
+  next_ = (begin_ + interval()).time_since_epoch().count();
 }
 
-void Progress::operator()(std::int64_t step, const Figures& figures) {
-  if (quiet_) return;
-  if (first_ < 0) first_ = step;  // a run that goes on begins with more
+Progress::Clock::duration Progress::interval() const { return std::chrono::milliseconds(terminal_ ? 100 : 2000); }
+
+void Progress::Loop::operator()(std::int64_t step, const Figures& figures) {
+  if (!progress_ || progress_->quiet_) return;
+  if (last_ < 0) {
+    progress_->before_ += weight_ * static_cast<double>(step);
+    progress_->done_ += weight_ * static_cast<double>(step);
+  } else {
+    progress_->steps_ += step - last_;
+    progress_->done_ += weight_ * static_cast<double>(step - last_);
+  }
+  last_ = step;
+  if (Clock::now().time_since_epoch().count() >= progress_->next_) progress_->show(figures);
+}
+
+void Progress::show(const Figures& figures) {
+  const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
-  if (now < next_) return;
-  next_ = now + (terminal_ ? milliseconds(100) : milliseconds(2000));
-  const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const double rate = static_cast<double>(step - first_) / seconds;
-  std::string line = fmt::format("{}: {:3.0f} %  step {} of {}  {:.0f} steps/s", label_,
-                                 100.0 * static_cast<double>(step) / static_cast<double>(steps_), step, steps_, rate);
-  if (rate > 0) line += fmt::format("  {} left", clock_time(static_cast<double>(steps_ - step) / rate));
-  if (std::isfinite(figures.reward)) line += "  reward " + shown(figures.reward, 4);
-  if (std::isfinite(figures.log_likelihood)) line += "  log-likelihood " + shown(figures.log_likelihood, 3);
+  if (now.time_since_epoch().count() < next_) return;
+  next_ = (now + interval()).time_since_epoch().count();
+  const double seconds = std::chrono::duration<double>(now - begin_).count(), done = done_;
+  std::string line = fmt::format("{}: {:3.0f} %  ", label_, 100 * done / work_);
+  line += runs_ == 1 ? fmt::format("step {:.0f} of {:.0f}", done, work_)
+                     : fmt::format("{} of {} runs done", finished_.load(), runs_);
+  line += fmt::format("  {:.0f} steps/s", static_cast<double>(steps_) / seconds);
+  if (const double rate = (done - before_) / seconds; rate > 0)
+    line += fmt::format("  {} left", clock_time((work_ - done) / rate));
+  if (std::isfinite(figures.reward)) line += "  reward " + figure_text(figures.reward, 4);
+  if (std::isfinite(figures.log_likelihood)) line += "  log-likelihood " + figure_text(figures.log_likelihood, 3);
   print_error(terminal_ ? fmt::format("\r\x1b[K{}", line) : line + "\n");
   shown_ = true;
 }
 
+void Progress::say(const std::string& text) {
+  if (quiet_) return;
+  const std::lock_guard lock(mutex_);
+  print_error(fmt::format("{}{}: {}\n", terminal_ && shown_ ? "\r\x1b[K" : "", label_, text));
+}
+
 void Progress::finish() {
+  const std::lock_guard lock(mutex_);
   if (!quiet_ && terminal_ && shown_) print_error("\r\x1b[K");
+  shown_ = false;
 }
 
 }  // namespace program

@@ -1,27 +1,26 @@
 // Experiments of every kind: the ones inside the program, and those of users' files. The key `kind` says which it is.
 #pragma once
 
-#include "denoising_gaussian/denoising_gaussian.hpp"
-#include "denoising_mixture/denoising_mixture.hpp"
-#include "finite_state/finite_state.hpp"
-#include "langevin/configuration.hpp"
-#include "rates/rates.hpp"
+#include "experiment/experiment.hpp"
 
 #include <map>
+#include <memory>
 #include <string>
-#include <variant>
+#include <string_view>
+#include <vector>
 
 namespace program {
 
-using Experiment = std::variant<Configuration, Comparison, FiniteStateConfiguration, RatesConfiguration,
-                                DenoisingGaussianConfiguration, DenoisingExperiment>;
-
-inline const Common& common(const Experiment& e) {
-  return std::visit([](const Common& c) -> const Common& { return c; }, e);
-}
-
 // The experiment of a name or a file. Throws a usage Error with the nearest name, or a missing one.
-Experiment load_experiment(const std::string& name_or_file, const Overrides& overrides);
+std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, const Overrides& overrides);
+
+// The experiment of a text, called `name`.
+std::unique_ptr<Experiment> read_experiment(std::string_view text, const std::string& name, const Overrides& overrides);
+
+// The names of all kinds, in the order of the table.
+std::vector<std::string> kind_names();
+// The kind that the text of an experiment names.
+std::string kind_of(std::string_view text, const std::string& name);
 
 // The experiments inside the program, by name.
 const std::map<std::string, std::string>& built_in_experiments();

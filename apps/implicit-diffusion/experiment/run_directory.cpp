@@ -1,11 +1,8 @@
 #include "experiment/run_directory.hpp"
 
-#include "experiment/registry.hpp"
-#include "langevin/checkpoints.hpp"
-
+#include "experiment/console.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
-#include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <sstream>
 #include <thread>
 
@@ -39,28 +37,6 @@ void clean(const fs::path& folder) {
   for (const fs::path& p : io::list_directory(folder))
     if (is_repeat(p)) clean(p);
   for (const fs::path& p : io::list_directory(folder / settings_folder)) clean(p);
-}
-
-}  // namespace
-
-std::string_view to_string(Status status) {
-  switch (status) {
-    case Status::completed:
-      return "completed";
-    case Status::interrupted:
-      return "interrupted";
-    case Status::diverged:
-      return "diverged";
-  }
-  return "";
-}
-
-bool is_replaced(const fs::path& folder, const fs::path& file) {
-  std::error_code error;
-  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
-  if (inside.empty()) return false;
-  const bool is_run_file = std::find(run_files.begin(), run_files.end(), *inside.begin()) != run_files.end();
-  return is_run_file || is_repeat(*inside.begin()) || *inside.begin() == settings_folder;
 }
 
 io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
@@ -103,18 +79,39 @@ std::string first_difference(const std::string& there, const std::string& here) 
 }
 
 io::FolderLock resume_directory(const fs::path& folder, const std::string& configuration) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
+  require_run(folder);
   const fs::path file = folder / "config.toml";
-  if (!fs::exists(file, error))
-    throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
   io::FolderLock lock(folder);
   clean(folder);
-  if (const std::string there = without_steps(io::read_file(file)); there != configuration)
+  Common there;
+  there.resolved = ResolvedConfiguration::from_text(io::read_file(file));
+  if (there.without_steps() != configuration)
     throw Error(ErrorKind::usage, "--resume",
                 fmt::format("{} is of another configuration{}; only steps, --threads and --isa may differ",
-                            io::display(file), first_difference(there, configuration)));
+                            io::display(file), first_difference(there.without_steps(), configuration)));
   return lock;
+}
+
+}  // namespace
+
+std::string_view to_string(Status status) {
+  switch (status) {
+    case Status::completed:
+      return "completed";
+    case Status::interrupted:
+      return "interrupted";
+    case Status::diverged:
+      return "diverged";
+  }
+  return "";
+}
+
+bool is_replaced(const fs::path& folder, const fs::path& file) {
+  std::error_code error;
+  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
+  if (inside.empty()) return false;
+  const bool is_run_file = std::find(run_files.begin(), run_files.end(), *inside.begin()) != run_files.end();
+  return is_run_file || is_repeat(*inside.begin()) || *inside.begin() == settings_folder;
 }
 
 fs::path output_folder(const RunOptions& o, const Common& c) {
@@ -126,23 +123,28 @@ std::size_t thread_count(const RunOptions& o) {
 }
 
 void write_configuration(const fs::path& folder, const Common& c) {
-  io::write_file(folder / "config.toml", c.resolved);
+  io::write_file(folder / "config.toml", c.resolved.text());
 }
 
 OpenFolder open_folder(const RunOptions& o, const Common& c) {
   const fs::path path = output_folder(o, c);
-  OpenFolder folder{
-      path, o.resume ? resume_directory(path, without_steps(c.resolved)) : prepare_directory(path, o.overwrite)};
+  OpenFolder folder{path, o.resume ? resume_directory(path, c.without_steps()) : prepare_directory(path, o.overwrite)};
   if (!o.resume) write_configuration(path, c);
   return folder;
 }
 
-int close_run(const fs::path& folder, const std::string& table, const RunOptions& o, int code,
-              const std::function<std::string()>& report) {
+void close_run(const fs::path& folder, const std::string& table, const RunOptions& o,
+               const std::function<std::string()>& report) {
   if (!o.no_report) io::write_file(folder / "report.html", report());
   print(table + fmt::format("  {:<29}{}\n", o.no_report ? "files" : "report",
                             io::display(o.no_report ? folder : folder / "report.html")));
-  return code;
+}
+
+void require_run(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
+  if (!fs::exists(folder / "config.toml", error))
+    throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
 }
 
 std::vector<fs::path> repeats_of(const fs::path& folder) {
@@ -157,84 +159,31 @@ std::vector<fs::path> repeats_of(const fs::path& folder) {
   return runs;
 }
 
-RunFiles read_run(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
-  if (!fs::exists(folder / "config.toml", error))
-    throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
-  RunFiles run;
+std::uint64_t seed_of_repeat(const fs::path& folder) {
+  return std::strtoull(folder.filename().string().c_str() + std::string_view("seed-").size(), nullptr, 10);
+}
+
+RunTable read_run_table(const fs::path& folder, const std::vector<std::string>& needed) {
+  RunTable run;
   run.folder = folder;
-  const Experiment experiment = load_experiment((folder / "config.toml").string(), {});
-  if (!std::holds_alternative<Configuration>(experiment))
-    throw Error(ErrorKind::usage, io::display(folder),
-                "is not the folder of a single Langevin run: it cannot be compared");
-  run.configuration = std::get<Configuration>(experiment);
   run.summary = read_summary(io::read_file(folder / "summary.json"), io::display(folder / "summary.json"));
-  io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);
+  const fs::path file = folder / "metrics.csv";
+  io::CsvTable metrics = io::read_csv(file, io::EmptyCell::nan);
   run.header = std::move(metrics.header);
   run.columns = std::move(metrics.columns);
-  for (const char* name : {"step", "gradient_evaluations", "seconds", "reward"})
-    if (std::find(run.header.begin(), run.header.end(), name) == run.header.end())
-      throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
-  if (run.columns.front().empty()) throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has no rows");
-  const auto at = std::find(run.header.begin(), run.header.end(), "step") - run.header.begin();
-  for (const double step : run.columns[static_cast<std::size_t>(at)])
-    if (!std::isfinite(step))
-      throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), "has a row without a step");
-
-  const io::Array theta = io::read_npy(folder / "theta.npy");
-  const std::size_t p = run.configuration.start.theta.size();
-  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] != run.columns.front().size())
-    throw Error(
-        ErrorKind::data, io::display(folder / "theta.npy"),
-        fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
-  for (std::size_t i = 0; i < theta.shape[0]; ++i)
-    run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
-                           theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
-  const Potential<float> potential = make_potential(run.configuration.potential);
-  for (std::size_t i = 0; i < run.theta.size(); ++i) {
-    const bool finite =
-        std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
-    if (!finite || potential.find_inadmissible(run.theta[i]))
-      throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
-                  fmt::format("row {} is not a parameter of the potential", i + 1));
-  }
-  if (fs::exists(folder / "samples.npy", error))
-    run.samples = read_population(folder / "samples.npy", potential.dimension());
-  if (fs::exists(folder / "snapshots.npy", error)) {
-    const io::Array a = io::read_npy(folder / "snapshots.npy");
-    const auto& steps = run.configuration.snapshots;
-    if (a.shape.size() != 3 || a.shape[0] > steps.size() || a.shape[2] != potential.dimension())
-      throw Error(ErrorKind::data, io::display(folder / "snapshots.npy"), "has another shape than config.toml says");
-    const std::size_t each = a.shape[1] * a.shape[2];
-    for (std::size_t k = 0; k < a.shape[0]; ++k) {
-      Population<float> x(a.shape[1], a.shape[2]);
-      for (std::size_t i = 0; i < each; ++i)
-        x(i / a.shape[2], i % a.shape[2]) = static_cast<float>(a.values[k * each + i]);
-      run.snapshots.emplace_back(steps[k], std::move(x));
-    }
-  }
+  const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::data, io::display(file), what); };
+  for (const std::string& name : needed)
+    if (!column(run, name)) refuse(fmt::format("has no column {}", name));
+  if (run.columns.front().empty()) refuse("has no rows");
+  for (const double step : *column(run, "step"))
+    if (!std::isfinite(step)) refuse("has a row without a step");
   return run;
 }
 
-void write_run(const fs::path& folder, const RunResult& result, const Recorder& recorder, const Summary& summary) {
-  io::write_file(folder / "metrics.csv", io::csv_bytes(recorder.header(), recorder.rows()));
-  const std::size_t p = result.state.theta.size();
-  io::write_file(folder / "theta.npy", io::npy_bytes(recorder.theta(), std::array{recorder.theta().size() / p, p}));
-  if (result.outcome.status != Status::diverged) {
-    const Population<float>& x = result.state.population;
-    std::vector<float> rows(x.size() * x.dimension());
-    for (std::size_t i = 0; i < x.size(); ++i)
-      for (std::size_t j = 0; j < x.dimension(); ++j) rows[i * x.dimension() + j] = x(i, j);
-    io::write_file(folder / "samples.npy", io::npy_bytes(rows, std::array{x.size(), x.dimension()}));
-  }
-  if (const std::size_t each = result.state.population.size() * result.state.population.dimension();
-      !recorder.snapshots().empty())
-    io::write_file(folder / "snapshots.npy",
-                   io::npy_bytes(recorder.snapshots(),
-                                 std::array{recorder.snapshots().size() / each, result.state.population.size(),
-                                            result.state.population.dimension()}));
-  io::write_file(folder / "summary.json", to_json(summary));
+const std::vector<double>* column(const RunTable& run, std::string_view name) {
+  for (std::size_t i = 0; i < run.header.size(); ++i)
+    if (run.header[i] == name) return &run.columns[i];
+  return nullptr;
 }
 
 }  // namespace program

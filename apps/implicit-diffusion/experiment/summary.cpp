@@ -1,9 +1,10 @@
 #include "experiment/summary.hpp"
 
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/simd/level.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <cmath>
@@ -12,21 +13,16 @@
 namespace program {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::array figures_by_key{
     std::pair{"reward", &Figures::reward}, std::pair{"exact_reward", &Figures::exact_reward},
     std::pair{"exact_kl", &Figures::exact_kl}, std::pair{"log_likelihood", &Figures::log_likelihood},
     std::pair{"data_log_likelihood", &Figures::data_log_likelihood}};
 
-Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
-Json number(const std::optional<std::int64_t>& v) { return v ? Json(*v) : Json(nullptr); }
-
 Json json_of(const Summary& s) {
   Json first = Json::object(), evaluations = Json::object();
   for (const Reached& r : s.reached) {
-    first[r.threshold] = number(r.step);
-    evaluations[r.threshold] = number(r.gradient_evaluations);
+    first[r.threshold] = json_number(r.step);
+    evaluations[r.threshold] = json_number(r.gradient_evaluations);
   }
   Json j{{"experiment", s.experiment},
          {"method", s.method.empty() ? Json(nullptr) : Json(s.method)},
@@ -35,7 +31,8 @@ Json json_of(const Summary& s) {
          {"status", s.status},
          {"theta", s.theta.empty() ? Json(nullptr) : Json(s.theta)}};
   for (const auto& [key, figure] : figures_by_key)
-    if (figure != &Figures::data_log_likelihood || std::isfinite(s.figures.*figure)) j[key] = number(s.figures.*figure);
+    if (figure != &Figures::data_log_likelihood || std::isfinite(s.figures.*figure))
+      j[key] = json_number(s.figures.*figure);
   j["first_step_at"] = std::move(first);
   j["gradient_evaluations_at"] = std::move(evaluations);
   j["gradient_evaluations"] = s.gradient_evaluations < 0 ? Json(nullptr) : Json(s.gradient_evaluations);
@@ -45,15 +42,11 @@ Json json_of(const Summary& s) {
   j["version"] = IMPLICIT_DIFFUSION_VERSION;
   j["format"] = 1;
   if (s.permutation) j["permutation"] = *s.permutation;
-  if (!s.more.empty()) j.update(Json::parse(s.more));
+  j.update(s.more);
   return j;
 }
 
 // The value of a key, or what stands for one that is missing or of another type.
-double read_number(const Json& j, const char* key) {
-  const auto at = j.find(key);
-  return at != j.end() && at->is_number() ? at->get<double>() : Figures::none;
-}
 std::int64_t read_integer(const Json& j, const char* key) {
   const auto at = j.find(key);
   return at != j.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
@@ -64,6 +57,23 @@ std::string read_text(const Json& j, const char* key) {
 }
 
 }  // namespace
+
+Summary summary_of(const Common& c, std::size_t threads) {
+  Summary s;
+  s.experiment = c.experiment;
+  s.seed = c.seed;
+  s.threads = threads;
+  s.isa = implicit_diffusion::to_string(implicit_diffusion::active_level());
+  return s;
+}
+
+double seconds_so_far(const std::filesystem::path& folder) {
+  std::error_code none;
+  if (!std::filesystem::exists(folder / "summary.json", none)) return 0;
+  const Json j = Json::parse(implicit_diffusion::io::read_file(folder / "summary.json"), nullptr, false);
+  const double seconds = number_or_nan(j, "seconds");
+  return std::isfinite(seconds) ? seconds : 0;
+}
 
 Summary summary_over(const std::vector<Summary>& runs) {
   Summary over = runs.front();
@@ -115,7 +125,7 @@ Summary read_summary(const std::string& text, const std::string& where) {
   s.steps = read_integer(j, "steps");
   if (const auto at = j.find("theta"); at != j.end() && at->is_array())
     for (const Json& t : *at) s.theta.push_back(t.is_number() ? t.get<double>() : Figures::none);
-  for (const auto& [key, figure] : figures_by_key) s.figures.*figure = read_number(j, key);
+  for (const auto& [key, figure] : figures_by_key) s.figures.*figure = number_or_nan(j, key);
   if (const auto at = j.find("first_step_at"); at != j.end()) {
     if (!at->is_object()) throw Error(ErrorKind::data, where, "first_step_at: not an object");
     for (const auto& [threshold, step] : at->items()) {
@@ -124,13 +134,13 @@ Summary read_summary(const std::string& text, const std::string& where) {
     }
   }
   s.gradient_evaluations = read_integer(j, "gradient_evaluations");
-  s.seconds = read_number(j, "seconds");
+  s.seconds = number_or_nan(j, "seconds");
   s.threads = static_cast<std::uint64_t>(read_integer(j, "threads"));
   s.isa = read_text(j, "isa");
   return s;
 }
 
-std::string shown(double v, int digits) {
+std::string figure_text(double v, int digits) {
   if (!std::isfinite(v)) return "-";
   constexpr double longest = 1e9;
   return std::abs(v) < longest ? fmt::format("{:.{}f}", v, digits) : fmt::format("{:.6g}", v);

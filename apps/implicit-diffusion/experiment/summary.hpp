@@ -2,8 +2,10 @@
 #pragma once
 
 #include "experiment/common.hpp"
+#include "experiment/json.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
@@ -42,16 +44,11 @@ struct Summary {
   std::uint64_t threads = 1;
   std::string isa;                                      // the level of the kernels
   std::optional<std::vector<std::size_t>> permutation;  // learnt components of a mixture to those of the target
-  std::string more;                                     // keys of the experiment's own, as a JSON object
+  Json more = Json::object();                           // keys of the experiment's own
 };
 
-// The beginning of one.
-inline Summary summary_of(const Common& c) {
-  Summary s;
-  s.experiment = c.experiment;
-  s.seed = c.seed;
-  return s;
-}
+// The beginning of one: experiment, seed, and what it runs on.
+Summary summary_of(const Common& c, std::size_t threads);
 
 // The summary over repeats: means of the figures, sums of the work, the first status that is not `completed` (or
 // `diverged`, if there is one). What belongs to a single run is empty.
@@ -65,7 +62,10 @@ std::string to_json(const Summary& over, const std::vector<Summary>& runs);
 // figures that are missing are NaN, and texts empty.
 Summary read_summary(const std::string& text, const std::string& where);
 
+// The seconds of a run that was interrupted, from its folder; 0 where there is no telling.
+double seconds_so_far(const std::filesystem::path& folder);
+
 // A figure as people read it: with an exponent where it is huge, "-" where there is none.
-std::string shown(double v, int digits);
+std::string figure_text(double v, int digits);
 
 }  // namespace program

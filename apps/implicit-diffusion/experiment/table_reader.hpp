@@ -1,22 +1,15 @@
-// The text of an experiment: a TOML file with the changes that the command line makes to it, read key by key.
-//
-// A Section hands out the values of one table, checked, remembers which keys exist, and writes down what it handed out:
-// the lines of the resolved configuration. Errors name the file and line, or the --set, the key, and the value; an
-// unknown key the nearest known one.
+// Reading an experiment key by key. A TableReader hands out the values of one table, checked, remembers which keys exist, and records what it
+// handed out: that becomes the resolved configuration. Errors name the file and line, or the --set, the key, and the value; an unknown key the
+// nearest known one.
 #pragma once
 
-#include "experiment/common.hpp"
-
-// What a file may break is not to be asserted: where toml++ 3.3 does, on "[[[", it finds the error itself two lines on.
-#define TOML_ASSERT(expr) static_assert(true)
-#include <toml++/toml.h>
+#include "experiment/document.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,32 +18,24 @@
 
 namespace program {
 
-// A file, parsed and changed.
-struct Document {
-  toml::table table;
-  std::string where;                                     // how messages call it
-  std::string name;                                      // of the experiment, unless the file gives one
-  std::filesystem::path folder;                          // what paths in it are relative to
-  std::map<std::string, std::string> from_command_line;  // key, option
-  std::map<std::string, std::uint32_t> lines;            // of the file, by key; copies of a table forget them
-};
-Document read_document(std::string_view text, const std::string& where, const std::string& name,
-                       const std::filesystem::path& folder, const Overrides& overrides);
-// Makes one more change.
-void change(Document& d, const Override& o);
-
 // Names for the values of an enumeration.
 template <class E>
-using Words = std::vector<std::pair<std::string_view, E>>;
+using EnumNames = std::vector<std::pair<std::string_view, E>>;
+template <class E>
+std::string_view name_of(E value, const EnumNames<E>& names) {
+  for (const auto& [name, e] : names)
+    if (e == value) return name;
+  return "";
+}
 
 using Matrix = std::vector<std::vector<double>>;  // row by row
 
-class Section {
+class TableReader {
  public:
   // The document must live as long.
-  explicit Section(const Document& d) : Section(&d.table, "", d) {}
+  explicit TableReader(const Document& d) : TableReader(&d.table, "", d) {}
   // The table of that name in this one; it may be absent.
-  Section section(std::string_view key) { return {table(key), prefix_ + std::string(key) + ".", document_}; }
+  TableReader table(std::string_view key) { return {find_table(key), prefix_ + std::string(key) + ".", document_}; }
 
   bool has(std::string_view key) {
     know(key);
@@ -62,19 +47,18 @@ class Section {
   // For a key that is there to be read by people.
   void check_text(std::string_view key);
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
+  // One of the names, by its place among them.
+  std::size_t choice(std::string_view key, std::size_t fallback, const std::vector<std::string>& names);
   template <class E>
-  E word(std::string_view key, E fallback, const Words<E>& words) {
-    const auto found = find_word(key, names_of(words));
-    const E value = found ? words[*found].second : fallback;
-    for (const auto& [name, e] : words)
-      if (e == value) note(key, toml_string(name));
-    return value;
+  E choice(std::string_view key, E fallback, const EnumNames<E>& names) {
+    const auto at = std::find_if(names.begin(), names.end(), [&](const auto& n) { return n.second == fallback; });
+    return names[choice(key, static_cast<std::size_t>(at - names.begin()), only_names(names))].second;
   }
   template <class E>
-  std::vector<E> words(std::string_view key, const Words<E>& words) {
+  std::vector<E> choices(std::string_view key, const EnumNames<E>& names) {
     std::vector<E> values;
     for (const std::string& given : texts(key, {}))
-      values.push_back(words[match(*table_->get(key), key, given, names_of(words))].second);
+      values.push_back(names[match(*table_->get(key), key, given, only_names(names))].second);
     return values;
   }
   bool flag(std::string_view key, bool fallback);
@@ -96,36 +80,34 @@ class Section {
 
   // A file named relative to `folder`.
   std::filesystem::path locate(std::string_view key, const std::filesystem::path& folder);
-  // The same, noted as an absolute path, so that the resolved configuration can be moved.
+  // The same, recorded as an absolute path, so that the resolved configuration can be moved.
   std::filesystem::path file(std::string_view key, const std::filesystem::path& folder);
 
-  // Null where the table is absent.
-  const toml::table* table(std::string_view key);
+  // For a table that somebody else reads.
+  void check_table(std::string_view key) { (void)find_table(key); }
 
   // A key that was never asked for is a mistake. `others` are the tables that it may have been meant for.
-  void finish(const std::vector<const Section*>& others) const;
+  void finish(const std::vector<const TableReader*>& others) const;
 
   [[noreturn]] void fail(const toml::node& node, std::string_view key, const std::string& what) const;
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
 
-  // Writes a key down for the resolved configuration.
-  void note(std::string_view key, std::string_view value);
-  // Takes back what was noted of it.
-  void forget(std::string_view key);
-  // The lines written so far, under a heading unless this is the top of the file.
-  std::string lines() const;
+  // Records a key for the resolved configuration, or drops what was recorded of it.
+  void record(std::string_view key, std::string_view value);
+  void drop(std::string_view key);
+  // Appends what was recorded, unless the table is absent.
+  void append_to(ResolvedConfiguration& resolved) const;
 
  private:
-  Section(const toml::table* table, std::string prefix, const Document& d)
+  TableReader(const toml::table* table, std::string prefix, const Document& d)
       : table_(table), prefix_(std::move(prefix)), document_(d) {}
 
   template <class E>
-  static std::vector<std::string> names_of(const Words<E>& words) {
-    std::vector<std::string> names;
-    for (const auto& [name, e] : words) names.emplace_back(name);
-    return names;
+  static std::vector<std::string> only_names(const EnumNames<E>& names) {
+    std::vector<std::string> all;
+    for (const auto& [name, e] : names) all.emplace_back(name);
+    return all;
   }
-  std::optional<std::size_t> find_word(std::string_view key, const std::vector<std::string>& names);
   std::size_t match(const toml::node& n, std::string_view key, const std::string& given,
                     const std::vector<std::string>& names) const;
 
@@ -136,6 +118,8 @@ class Section {
     know(key);
     return table_ ? table_->get(key) : nullptr;
   }
+  // Null where the table is absent.
+  const toml::table* find_table(std::string_view key);
   const toml::node& need(std::string_view key, std::string_view what);
   [[noreturn]] void wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const;
   std::int64_t as_integer(const toml::node& n, std::string_view key, std::int64_t lowest, std::int64_t highest) const;
@@ -147,12 +131,12 @@ class Section {
   std::string prefix_;
   const Document& document_;
   std::vector<std::string> known_;
-  std::vector<std::pair<std::string, std::string>> noted_;  // key, value
+  std::vector<std::pair<std::string, std::string>> recorded_;  // key, value
 };
 
 // Reads experiment and title, and passes over what is there for people and for --quick.
-void read_common(Section& top, const Document& d, Common& c);
-// After the last section: no key may be left over, and the lines of all become the resolved text.
-void finish(Common& c, const Document& d, const std::vector<const Section*>& sections);
+void read_common(TableReader& top, const Document& d, Common& c);
+// After the last table: no key may be left over, and what all have recorded becomes the resolved configuration.
+void finish(Common& c, const Document& d, const std::vector<const TableReader*>& tables);
 
 }  // namespace program

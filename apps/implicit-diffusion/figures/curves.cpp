@@ -1,48 +1,25 @@
 #include "figures/curves.hpp"
 
-#include "figures/law_pictures.hpp"
 #include "figures/tables.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 
 namespace program {
+namespace {
 
 using namespace implicit_diffusion;
 
-const std::vector<double>* column(const RunFiles& run, std::string_view name) {
-  for (std::size_t i = 0; i < run.header.size(); ++i)
-    if (run.header[i] == name) return &run.columns[i];
-  return nullptr;
-}
-
-namespace {
-
 // True if there is anything in the column to draw.
-bool has(const RunFiles& run, std::string_view name) {
+bool has(const RunTable& run, std::string_view name) {
   const auto* c = column(run, name);
   return c && std::any_of(c->begin(), c->end(), [](double v) { return std::isfinite(v); });
 }
-
-struct ChartSpec {
-  const char *column, *title, *y_label, *second, *second_label;
-  bool log_y;
-  const char* meaning;
-};
-// Which columns of metrics.csv are drawn, and how.
-constexpr std::array chart_specs{
-    ChartSpec{"reward", "Reward", "reward", "exact_reward", "under π*(θ)", false, "More is better."},
-    ChartSpec{"log_likelihood", "Log-likelihood of the samples under θ_opt", "mean of −V(x, θ_opt), nats", nullptr,
-              nullptr, false, "How likely the samples are at the parameters θ_opt of the configuration."},
-    ChartSpec{"exact_kl", "KL divergence from the reference", "KL(reference ‖ π*(θ)), nats", nullptr, nullptr, true,
-              "Less is better; 0 is the reference itself."},
-    ChartSpec{"data_log_likelihood", "Log-likelihood of the data", "mean of log π*(θ), nats", nullptr, nullptr, false,
-              "More is better."}};
 
 // Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
 // a steady slope moves it by 3.5 standard deviations within a tenth, noise around a level by less than 2. And a move
@@ -66,41 +43,29 @@ bool still_moving(std::vector<double> y, bool log) {
 }
 
 // From where to where the first curve went, if it is one alone, and what that means.
-std::string curve_caption(const report::LineChart& chart, bool alone, const char* meaning) {
+std::string curve_caption(const report::LineChart& chart, bool alone, const std::string& meaning) {
   if (!alone) return meaning;
   std::vector<double> y;
   std::copy_if(chart.series.front().y.begin(), chart.series.front().y.end(), std::back_inserter(y),
                [&](double v) { return std::isfinite(v) && (v > 0 || !chart.log_y); });
   if (y.size() < 2) return meaning;
-  std::string text = fmt::format("From {} to {}. {}", rounded(y.front()), rounded(y.back()), meaning);
+  std::string text = fmt::format("From {} to {}. {}", four_digits(y.front()), four_digits(y.back()), meaning);
   if (still_moving(y, chart.log_y)) text += " It was still moving at the end: more steps may help.";
   return text;
 }
 
-// The log-likelihood that points of the reference have, where it is a law: samples that follow it have the same.
-double reference_log_likelihood(Configuration c) {
-  if (!c.reference || c.reference->theta.empty() || c.theta_opt.empty()) return Figures::none;
-  const Potential<float> potential = make_potential(c.potential);
-  Population<float> points(20'000, potential.dimension());
-  MixtureSampler(*potential.law(c.reference->theta), Noise(c.seed)).draw(points, 0);
-  c.reference.reset();  // nothing of it is needed, and its figures are costly
-  return Measures(c, nullptr).log_likelihood(points);
-}
-
-}  // namespace
-
 std::optional<report::Series> curve(const Group& group, const std::string& label, std::string_view name,
                                     std::string_view axis) {
   report::Series s{label, {}, {}};
-  const RunFiles* longest = nullptr;
-  for (const RunFiles* run : group.runs)
+  const RunTable* longest = nullptr;
+  for (const RunTable* run : group.runs)
     if (has(*run, name) && (!longest || run->columns.front().size() > longest->columns.front().size())) longest = run;
   if (!longest) return std::nullopt;
   s.x = *column(*longest, axis);
   for (std::size_t i = 0; i < s.x.size(); ++i) {
     double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
     std::size_t count = 0;
-    for (const RunFiles* run : group.runs) {
+    for (const RunTable* run : group.runs) {
       const auto* c = column(*run, name);
       if (!c || i >= c->size() || !std::isfinite((*c)[i])) continue;
       sum += (*c)[i];
@@ -118,14 +83,14 @@ std::optional<report::Series> curve(const Group& group, const std::string& label
   return s;
 }
 
-void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis) {
-  const bool cost = axis == Axis::gradient_evaluations;
+}  // namespace
+
+void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis, std::span<const CurveSpec> specs,
+                const Decorate& decorate) {
+  const bool cost = axis == Axis::gradient_evaluations, alone = groups.size() == 1;
   report::Section section{.heading = cost ? "Curves over the work" : "Curves"};
   const char* x = cost ? "gradient_evaluations" : "step";
-  const Configuration& c = groups.front().runs.front()->configuration;
-  for (const ChartSpec& spec : chart_specs) {
-    // -KL is the reward of an energy-based model: one picture of it is enough.
-    if (std::string_view(spec.column) == "reward" && !c.reward) continue;
+  for (const CurveSpec& spec : specs) {
     report::LineChart chart{.title = spec.title,
                             .x_label = cost ? "gradient evaluations of a batch" : "step",
                             .y_label = spec.y_label,
@@ -133,22 +98,14 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis)
                             .log_x = cost,
                             .log_y = spec.log_y};
     for (const Group& g : groups) {
-      const bool alone = groups.size() == 1;
-      if (auto s = curve(g, alone ? (spec.second ? "of the samples" : "") : g.label, spec.column, x))
-        chart.series.push_back(std::move(*s));
-      if (spec.second && alone)
+      const std::string label = alone ? (spec.second.empty() ? "" : "of the samples") : g.label;
+      if (auto s = curve(g, label, spec.column, x)) chart.series.push_back(std::move(*s));
+      if (!spec.second.empty() && alone)
         if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));
     }
     if (chart.series.empty()) continue;
-    std::string caption = curve_caption(chart, groups.size() == 1, spec.meaning);
-    if (chart.series.size() > 1 && groups.size() == 1)
-      caption += fmt::format(" Where the samples follow {}, the two agree.", the_law);
-    if (std::string_view(spec.column) == "log_likelihood") {
-      for (const double t : c.thresholds) chart.levels.push_back({t, minus(written(t))});
-      if (!c.thresholds.empty()) caption += " Dotted: its thresholds.";
-      if (const double level = reference_log_likelihood(c); groups.size() == 1 && std::isfinite(level))
-        chart.levels.push_back({level, "of the reference"});
-    }
+    std::string caption = curve_caption(chart, alone, spec.meaning);
+    if (decorate) decorate(spec, chart, caption);
     section.figures.push_back({report::to_svg(chart), caption});
   }
   if (std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.runs.size() > 1; }))

@@ -5,25 +5,32 @@
 #include "implicit_diffusion/report/chart.hpp"
 #include "implicit_diffusion/report/page.hpp"
 
-#include <optional>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace program {
 
-// The column of that name; null where there is none.
-const std::vector<double>* column(const RunFiles& run, std::string_view name);
-
 // Runs that are one curve: the mean, with a band from the least to the greatest where there are several.
 struct Group {
   std::string label;
-  std::vector<const RunFiles*> runs;
+  std::vector<const RunTable*> runs;
 };
-std::optional<implicit_diffusion::report::Series> curve(const Group& group, const std::string& label,
-                                                        std::string_view name, std::string_view axis);
 
-// A section with a chart for each column that has something to show.
+// A column of metrics.csv that is drawn, and how.
+struct CurveSpec {
+  std::string column, title, y_label;
+  std::string second = {}, second_label = {};  // a second column in the same chart, or empty
+  bool log_y = false;
+  std::string meaning = {};
+};
+
+// A section with a chart for each column that has something to show. `decorate` may add to a chart and to its caption.
 enum class Axis { steps, gradient_evaluations };
-void add_curves(implicit_diffusion::report::Page& page, const std::vector<Group>& groups, Axis axis = Axis::steps);
+using Decorate =
+    std::function<void(const CurveSpec& spec, implicit_diffusion::report::LineChart& chart, std::string& caption)>;
+void add_curves(implicit_diffusion::report::Page& page, const std::vector<Group>& groups, Axis axis,
+                std::span<const CurveSpec> specs, const Decorate& decorate = {});
 
 }  // namespace program

@@ -12,7 +12,7 @@ namespace program {
 // With the true minus, as the axes have it.
 std::string minus(const std::string& number);
 // A number to four significant digits or so, for running text.
-std::string rounded(double v);
+std::string four_digits(double v);
 // Numbers of one column of a table, with the same decimals: four significant digits for the largest. Empty where one is
 // not finite.
 std::vector<std::string> column_text(const std::vector<double>& values);

@@ -1,4 +1,4 @@
-// A Langevin experiment, checked at its first theta. Numbers without noise are compared at points of the law (landscape.hpp):
+// A Langevin experiment, checked at its first theta. Numbers without noise are compared at points of the law (probe_points.hpp):
 //
 //     dV/dx, dV/dtheta          in double precision against central differences of V; in single precision against double
 //     unrolled                  its gradient against central differences of -mean R(x'(theta)), the step taken anew with the same noise
@@ -8,9 +8,9 @@
 //
 //     one step                  mean and variance of x' - x: -g dV/dx and 2 g
 //     stationary law            of a quadratic potential: covariance (P - g P^2 / 2)^-1, which is not P^-1
-#include "experiment/checks.hpp"
+#include "langevin/check.hpp"
+#include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/finite/implicit_function.hpp"
-#include "langevin/differences.hpp"
 #include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>
@@ -59,31 +59,31 @@ CheckRow at_points(CheckRow row, std::string what) {
   return row;
 }
 
-void check_derivatives(const Landscape& land, Rows& rows) {
-  const std::size_t n = land.points.size();
-  const Population<float> single = in_single_precision(land.points);
-  Potential<float> fast = land.fast;
-  fast.prepare(land.theta);
+void check_derivatives(const ProbePoints& probes, Rows& rows) {
+  const std::size_t n = probes.points.size();
+  const Population<float> single = in_single_precision(probes.points);
+  Potential<float> fast = probes.fast;
+  fast.prepare(probes.theta);
 
-  const std::vector<double> dx = gradients_x(land.exact, land.points);
+  const std::vector<double> dx = gradients_x(probes.exact, probes.points);
   const std::vector<double> dx_quotients = all_differences(
-      land.unit_x, [&](std::size_t j, double t) { return values(land.exact, shifted(land.points, j, t)); });
-  const std::vector<double> allowed_x = tolerances(land.unit_x, n, difference_error);
+      probes.unit_x, [&](std::size_t j, double t) { return values(probes.exact, shifted(probes.points, j, t)); });
+  const std::vector<double> allowed_x = tolerances(probes.unit_x, n, difference_error);
   rows.push_back(at_points(compare("", dx_quotients, dx, allowed_x), "dV/dx, central differences"));
-  rows.push_back(at_points(
-      compare("", dx, gradients_x(fast, single), tolerances(land.unit_x, n, single_precision_errors * land.rounding)),
-      "dV/dx, single precision"));
+  rows.push_back(at_points(compare("", dx, gradients_x(fast, single),
+                                   tolerances(probes.unit_x, n, single_precision_errors * probes.rounding)),
+                           "dV/dx, single precision"));
 
-  const std::vector<double> dt = gradients_theta(land.exact, land.points, land.parameters);
-  const std::vector<double> dt_quotients = all_differences(land.unit_theta, [&](std::size_t k, double t) {
-    Potential<double> there = land.exact;
-    there.prepare(land.moved(k, t));
-    return values(there, land.points);
+  const std::vector<double> dt = gradients_theta(probes.exact, probes.points, probes.parameters);
+  const std::vector<double> dt_quotients = all_differences(probes.unit_theta, [&](std::size_t k, double t) {
+    Potential<double> there = probes.exact;
+    there.prepare(probes.moved(k, t));
+    return values(there, probes.points);
   });
-  rows.push_back(at_points(compare("", dt_quotients, dt, tolerances(land.unit_theta, n, difference_error)),
+  rows.push_back(at_points(compare("", dt_quotients, dt, tolerances(probes.unit_theta, n, difference_error)),
                            "dV/dtheta, central differences"));
-  rows.push_back(at_points(compare("", dt, gradients_theta(fast, single, land.parameters),
-                                   tolerances(land.unit_theta, n, single_precision_errors * land.rounding)),
+  rows.push_back(at_points(compare("", dt, gradients_theta(fast, single, probes.parameters),
+                                   tolerances(probes.unit_theta, n, single_precision_errors * probes.rounding)),
                            "dV/dtheta, single precision"));
 
   std::vector<double> wrong = dx;
@@ -93,20 +93,20 @@ void check_derivatives(const Landscape& land, Rows& rows) {
 
 // One step from many copies of the point at which V is steepest. The standard errors are known: sqrt(2 g / n) of the mean, 2 g sqrt(2 / n)
 // of the variance; to them come roundings of x in single precision.
-void check_step(const Configuration& c, const Landscape& land, Rows& rows) {
-  const std::size_t d = land.exact.dimension(), n = (std::size_t{1} << 20) / d;
+void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
+  const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 20) / d;
   const double g = c.step_size;
-  const std::vector<double> slopes = gradients_x(land.exact, land.points);
+  const std::vector<double> slopes = gradients_x(probes.exact, probes.points);
   std::size_t steepest = 0;
   double most = 0;
-  for (std::size_t i = 0; i < land.points.size(); ++i) {
+  for (std::size_t i = 0; i < probes.points.size(); ++i) {
     double size = 0;
-    for (std::size_t j = 0; j < d; ++j) size += std::pow(slopes[j * land.points.size() + i] * land.unit_x[j], 2);
+    for (std::size_t j = 0; j < d; ++j) size += std::pow(slopes[j * probes.points.size() + i] * probes.unit_x[j], 2);
     if (size > most) steepest = i;
     most = std::max(most, size);
   }
 
-  const auto spacing = [&](std::size_t j) { return 0x1p-24 * std::abs(land.points(steepest, j)); };
+  const auto spacing = [&](std::size_t j) { return 0x1p-24 * std::abs(probes.points(steepest, j)); };
   for (std::size_t j = 0; j < d; ++j)
     if (spacing(j) > 0.1 * std::sqrt(2 * g)) {
       rows.push_back(left_out("one step", fmt::format("step_size {}: single precision does not resolve its noise", g)));
@@ -115,17 +115,17 @@ void check_step(const Configuration& c, const Landscape& land, Rows& rows) {
 
   Population<float> x(n, d);
   for (std::size_t j = 0; j < d; ++j)
-    for (float& v : x.coordinate(j)) v = static_cast<float>(land.points(steepest, j));
-  Langevin<float>(land.fast, {.step_size = {g}, .noise = Noise(c.seed)}).advance(x, land.theta, {});
+    for (float& v : x.coordinate(j)) v = static_cast<float>(probes.points(steepest, j));
+  Langevin<float>(probes.fast, {.step_size = {g}, .noise = Noise(c.seed)}).advance(x, probes.theta, {});
 
   std::vector<double> expected, mean(d), mean_error, variance(d), halved(d), variance_error;
   for (std::size_t j = 0; j < d; ++j) {
-    const double from = land.points(steepest, j);
+    const double from = probes.points(steepest, j);
     for (const float v : x.coordinate(j)) mean[j] += (static_cast<double>(v) - from) / static_cast<double>(n);
     for (const float v : x.coordinate(j))
       variance[j] += std::pow(static_cast<double>(v) - from - mean[j], 2) / static_cast<double>(n - 1);
     halved[j] = variance[j] / 2;
-    expected.push_back(-g * slopes[j * land.points.size() + steepest]);
+    expected.push_back(-g * slopes[j * probes.points.size() + steepest]);
     mean_error.push_back(std::sqrt(2 * g / static_cast<double>(n)) + spacing(j));
     variance_error.push_back(2 * g * std::sqrt(2.0 / static_cast<double>(n)) + spacing(j) * std::sqrt(2 * g));
   }
@@ -155,24 +155,25 @@ std::vector<double> stationary_covariance(const std::vector<std::vector<double>>
 
 // Chains that start with the law they ought to keep, and 64 steps later still have. The covariance of n Gaussian pairs has standard error
 // sqrt((s_aa s_bb + s_ab^2) / (n - 1)).
-void check_stationary_law(const Configuration& c, const Landscape& land, Rows& rows) {
-  const std::size_t d = land.exact.dimension(), n = (std::size_t{1} << 17) / d;
+void check_stationary_law(const LangevinConfiguration& c, const Matrix& precision, const ProbePoints& probes,
+                          Rows& rows) {
+  const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 17) / d;
   const double g = c.step_size;
   const char* const what = "covariance after 64 steps";
-  if (const auto stable = land.exact.largest_stable_step(); stable && g >= *stable) {
+  if (const auto stable = probes.exact.largest_stable_step(); stable && g >= *stable) {
     rows.push_back(left_out(what, fmt::format("step_size {} is not stable, below {:.6g} it is", g, *stable)));
     return;
   }
-  const std::vector<double> s = stationary_covariance(c.potential.precision, g);
+  const std::vector<double> s = stationary_covariance(precision, g);
   Population<float> x(n, d);
-  MixtureSampler({{1.0}, {{land.theta, s}}}, check_noise(c.seed)).draw(x, -2);
-  Langevin<float> sampler(land.fast, {.step_size = {g}, .noise = Noise(c.seed)});
-  for (std::int64_t k = 0; k < 64; ++k) sampler.advance(x, land.theta, {.round = k});
+  MixtureSampler({{1.0}, {{probes.theta, s}}}, check_noise(c.seed)).draw(x, -2);
+  Langevin<float> sampler(probes.fast, {.step_size = {g}, .noise = Noise(c.seed)});
+  for (std::int64_t k = 0; k < 64; ++k) sampler.advance(x, probes.theta, {.round = k});
 
   std::vector<double> mean(d), mean_error, expected, unbiased, got, error;
   for (std::size_t a = 0; a < d; ++a) {
     for (const float v : x.coordinate(a)) mean[a] += static_cast<double>(v) / static_cast<double>(n);
-    mean_error.push_back(std::sqrt(s[a * d + a] / static_cast<double>(n)) + 0x1p-24 * std::abs(land.theta[a]));
+    mean_error.push_back(std::sqrt(s[a * d + a] / static_cast<double>(n)) + 0x1p-24 * std::abs(probes.theta[a]));
   }
   for (std::size_t a = 0; a < d; ++a)
     for (std::size_t b = 0; b <= a; ++b) {
@@ -181,11 +182,11 @@ void check_stationary_law(const Configuration& c, const Landscape& land, Rows& r
         sum += (static_cast<double>(x(i, a)) - mean[a]) * (static_cast<double>(x(i, b)) - mean[b]);
       got.push_back(sum / static_cast<double>(n - 1));
       expected.push_back(s[a * d + b]);
-      unbiased.push_back(land.law.components[0].covariance[a * d + b]);
+      unbiased.push_back(probes.law.components[0].covariance[a * d + b]);
       error.push_back(
           std::sqrt((s[a * d + a] * s[b * d + b] + s[a * d + b] * s[a * d + b]) / static_cast<double>(n - 1)));
     }
-  rows.push_back(compare_means("mean after 64 steps", land.theta, mean, mean_error));
+  rows.push_back(compare_means("mean after 64 steps", probes.theta, mean, mean_error));
   rows.push_back(compare_means(what, expected, got, error));
 
   double bias = 0;
@@ -197,13 +198,6 @@ void check_stationary_law(const Configuration& c, const Landscape& land, Rows& r
     rows.push_back(left_out(wrong, fmt::format("at step_size {} it is too small to be seen", g)));
 }
 
-// The length over which a reward varies.
-double unit_of(const RewardSpec& r) {
-  const double width = std::sqrt(r.kind == RewardKind::bump ? r.width : r.width / 2);
-  if (r.kind == RewardKind::quadratic) return std::numeric_limits<double>::infinity();
-  return r.kind == RewardKind::smooth ? std::min(width, r.softness) : width;
-}
-
 double mean_of(const std::vector<double>& v) {
   double sum = 0;
   for (const double x : v) sum += x;
@@ -211,28 +205,28 @@ double mean_of(const std::vector<double>& v) {
 }
 
 template <class Real>
-std::vector<double> unrolled_gradient(const Configuration& c, const Landscape& land, const Potential<Real>& potential,
-                                      Population<Real> x) {
-  std::vector<double> gradient(land.theta.size());
-  Unrolled<Real> unrolled(potential, make_reward<Real>(*c.smooth_reward),
+std::vector<double> unrolled_gradient(const LangevinConfiguration& c, const ProbePoints& probes,
+                                      const Potential<Real>& potential, Population<Real> x) {
+  std::vector<double> gradient(probes.theta.size());
+  Unrolled<Real> unrolled(potential, c.smooth_reward->make<Real>(),
                           {.step_size = {c.step_size}, .noise = Noise(c.seed)});
-  unrolled.advance(x, land.theta, {});
-  unrolled.estimate(x, land.theta, 0, gradient);
-  return land.chosen(gradient);
+  unrolled.advance(x, probes.theta, {});
+  unrolled.estimate(x, probes.theta, 0, gradient);
+  return probes.chosen(gradient);
 }
 
-void check_baselines(const Configuration& c, const Landscape& land, Rows& rows) {
+void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   const RewardSpec& spec = *c.smooth_reward;
-  const Reward<double> reward = make_reward<double>(spec);
-  const std::size_t n = land.points.size();
-  const double g = c.step_size, height = std::max(largest(values(reward, land.points)), 1e-300);
+  const Reward<double> reward = spec.make<double>();
+  const std::size_t n = probes.points.size();
+  const double g = c.step_size, height = std::max(largest(values(reward, probes.points)), 1e-300);
   const LangevinOptions options{.step_size = {g}, .noise = Noise(c.seed)};
 
-  std::vector<double> unit_x = land.unit_x, unit_theta = land.unit_theta;
+  std::vector<double> unit_x = probes.unit_x, unit_theta = probes.unit_theta;
   double finer = 1;
   for (double& unit : unit_x) {
-    finer = std::min(finer, unit_of(spec) / unit);
-    unit = std::min(unit, unit_of(spec));
+    finer = std::min(finer, spec.length() / unit);
+    unit = std::min(unit, spec.length());
   }
   for (double& unit : unit_theta) unit *= finer;
 
@@ -240,18 +234,18 @@ void check_baselines(const Configuration& c, const Landscape& land, Rows& rows) 
   std::vector<double> quotients;
   for (std::size_t k = 0; k < unit_theta.size(); ++k) {
     const auto objective = [&](double t) {
-      Population<double> x = land.points;
-      Langevin<double>(land.exact, options).advance(x, land.moved(k, t), {});
+      Population<double> x = probes.points;
+      Langevin<double>(probes.exact, options).advance(x, probes.moved(k, t), {});
       return -mean_of(values(reward, x));
     };
     quotients.push_back(difference(objective, unit_theta[k]));
   }
-  const std::vector<double> unrolled = unrolled_gradient(c, land, land.exact, land.points);
+  const std::vector<double> unrolled = unrolled_gradient(c, probes, probes.exact, probes.points);
   const std::vector<double> allowed = tolerances(unit_theta, 1, difference_error * height);
   rows.push_back(compare("unrolled, differences, same noise", quotients, unrolled, allowed));
   rows.push_back(compare("unrolled, single precision", unrolled,
-                         unrolled_gradient(c, land, land.fast, in_single_precision(land.points)),
-                         tolerances(unit_theta, 1, single_precision_errors * land.rounding * height)));
+                         unrolled_gradient(c, probes, probes.fast, in_single_precision(probes.points)),
+                         tolerances(unit_theta, 1, single_precision_errors * probes.rounding * height)));
   std::vector<double> wrong = unrolled;
   for (double& v : wrong) v *= -1;
   const char* const minus = "  minus unrolled";
@@ -261,20 +255,20 @@ void check_baselines(const Configuration& c, const Landscape& land, Rows& rows) 
     rows.push_back(left_out(minus, "the unrolled gradient vanishes"));
 
   // Guidance.
-  Potential<double> bent = guided<double>(land.exact, reward, spec.lambda);
-  bent.prepare(land.theta);
+  Potential<double> bent = guided<double>(probes.exact, reward, spec.lambda);
+  bent.prepare(probes.theta);
   const auto differences_of = [&](const auto& f) {
-    return all_differences(unit_x, [&](std::size_t j, double t) { return values(f, shifted(land.points, j, t)); });
+    return all_differences(unit_x, [&](std::size_t j, double t) { return values(f, shifted(probes.points, j, t)); });
   };
-  rows.push_back(at_points(compare("", differences_of(bent), gradients_x(bent, land.points),
+  rows.push_back(at_points(compare("", differences_of(bent), gradients_x(bent, probes.points),
                                    tolerances(unit_x, n, difference_error * (1 + std::abs(spec.lambda) * height))),
                            "guided: drift, central differences"));
 
-  Population<double> plain = land.points, pulled = land.points;
-  Langevin<double>(land.exact, options).advance(plain, land.theta, {});
-  Langevin<double>(bent, options).advance(pulled, land.theta, {});
+  Population<double> plain = probes.points, pulled = probes.points;
+  Langevin<double>(probes.exact, options).advance(plain, probes.theta, {});
+  Langevin<double>(bent, options).advance(pulled, probes.theta, {});
   std::vector<double> pull, slopes = differences_of(reward);
-  for (std::size_t j = 0; j < land.exact.dimension(); ++j)
+  for (std::size_t j = 0; j < probes.exact.dimension(); ++j)
     for (std::size_t i = 0; i < n; ++i) pull.push_back((pulled(i, j) - plain(i, j)) / g);
   for (double& s : slopes) s *= spec.lambda;
   rows.push_back(at_points(
@@ -284,20 +278,18 @@ void check_baselines(const Configuration& c, const Landscape& land, Rows& rows) 
 
 }  // namespace
 
-std::vector<CheckRow> check_langevin(const Configuration& c) {
-  const Potential<float> potential = make_potential(c.potential);
-  {  // What a run reads before it begins.
-    const Start start(c.start, static_cast<std::size_t>(c.particles), potential.dimension(), Noise(c.seed));
-    if (c.reference && !c.reference->data.empty()) read_reference_data(c, potential);
-  }
+std::vector<CheckRow> check_langevin(const LangevinConfiguration& c) {
+  check_files(c);
+  const Potential<float> potential = c.potential.make();
   if (!potential.law(c.start.theta)) return {left_out("everything", "the law of the potential is not known")};
 
   Rows rows;
-  const Landscape land(c, c.start.theta);
-  check_derivatives(land, rows);
-  check_step(c, land, rows);
-  if (c.potential.kind == PotentialKind::quadratic) check_stationary_law(c, land, rows);
-  if (c.smooth_reward) check_baselines(c, land, rows);
+  const ProbePoints probes(c, c.start.theta);
+  check_derivatives(probes, rows);
+  check_step(c, probes, rows);
+  if (const auto* quadratic = std::get_if<QuadraticSpec>(&c.potential.part))
+    check_stationary_law(c, quadratic->precision, probes, rows);
+  if (c.smooth_reward) check_baselines(c, probes, rows);
   const Rows gradients = check_gradients(c);
   rows.insert(rows.end(), gradients.begin(), gradients.end());
   return rows;

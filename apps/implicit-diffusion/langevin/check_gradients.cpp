@@ -20,8 +20,9 @@
 //
 // Small populations are one block. So an estimate from some blocks, the last not full, is compared with the sums written out, sample by
 // sample.
-#include "experiment/checks.hpp"
-#include "langevin/differences.hpp"
+#include "implicit_diffusion/differences.hpp"
+#include "implicit_diffusion/loop/single.hpp"
+#include "langevin/check.hpp"
 #include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>
@@ -42,10 +43,10 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 // One term of an objective, or their sum: the experiment with this alone.
 struct Part {
   std::string name;
-  Configuration c;
+  LangevinConfiguration c;
 };
 
-std::vector<Part> parts_of(const Configuration& c) {
+std::vector<Part> parts_of(const LangevinConfiguration& c) {
   std::vector<Part> parts;
   const auto keep = [&](std::string name, bool reward, bool reference, bool base) {
     parts.push_back({std::move(name), c});
@@ -70,9 +71,9 @@ std::size_t nodes_per_axis(std::size_t dimension, Fineness fineness) {
 }
 
 // Logarithms that the differences of a quadrature take, some 15 ns each.
-double cost_of_quadrature(const Landscape& land) {
-  const auto n = static_cast<double>(land.law.weights.size()), p = static_cast<double>(land.parameters.size());
-  const std::size_t d = land.law.dimension();
+double cost_of_quadrature(const ProbePoints& probes) {
+  const auto n = static_cast<double>(probes.law.weights.size()), p = static_cast<double>(probes.parameters.size());
+  const std::size_t d = probes.law.dimension();
   return 6 * p * n * n * std::pow(static_cast<double>(nodes_per_axis(d, Fineness::fine)), static_cast<double>(d));
 }
 constexpr double highest_cost = 2e8;
@@ -91,33 +92,34 @@ double mean_log_density(const Population<float>& data, const GaussianMixture& la
 // A function of theta, not a number where it has no closed form.
 using Objective = std::function<double(const std::vector<double>&)>;
 
-Objective reward_objective(const Configuration& c, const Landscape& land) {
-  return [&land, reward = make_reward<double>(*c.reward), lambda = c.reward->lambda](const std::vector<double>& theta) {
-    return -lambda * reward.expectation(*land.exact.law(theta)).value_or(unknown);
+Objective reward_objective(const LangevinConfiguration& c, const ProbePoints& probes) {
+  return [&probes, reward = c.reward->make<double>(), lambda = c.reward->lambda](const std::vector<double>& theta) {
+    return -lambda * reward.expectation(*probes.exact.law(theta)).value_or(unknown);
   };
 }
-Objective data_objective(const Configuration& c, const Landscape& land) {
-  return [&land, beta = c.reference->beta, data = read_reference_data(c, land.fast)](const std::vector<double>& theta) {
-    return -beta * mean_log_density(data, *land.exact.law(theta));
+Objective data_objective(const LangevinConfiguration& c, const ProbePoints& probes) {
+  return [&probes, beta = c.reference->beta, data = &reference_data(c, probes.fast)](const std::vector<double>& theta) {
+    return -beta * mean_log_density(*data, *probes.exact.law(theta));
   };
 }
-Objective reference_objective(const Configuration& c, const Landscape& land, Fineness fineness) {
-  return [&land, beta = c.reference->beta,
-          divergence =
-              MixtureDivergence(*land.exact.law(c.reference->theta), nodes_per_axis(land.law.dimension(), fineness))](
-             const std::vector<double>& theta) { return beta * divergence(*land.exact.law(theta)).value_or(unknown); };
+Objective reference_objective(const LangevinConfiguration& c, const ProbePoints& probes, Fineness fineness) {
+  return
+      [&probes, beta = c.reference->beta,
+       divergence =
+           MixtureDivergence(*probes.exact.law(c.reference->theta), nodes_per_axis(probes.law.dimension(), fineness))](
+          const std::vector<double>& theta) { return beta * divergence(*probes.exact.law(theta)).value_or(unknown); };
 }
-Objective base_objective(const Configuration& c, const Landscape& land, Fineness fineness) {
-  return [&land, beta = c.base->beta, base = *land.exact.law(c.base->theta),
-          nodes = nodes_per_axis(land.law.dimension(), fineness)](const std::vector<double>& theta) {
-    return beta * MixtureDivergence(*land.exact.law(theta), nodes)(base).value_or(unknown);
+Objective base_objective(const LangevinConfiguration& c, const ProbePoints& probes, Fineness fineness) {
+  return [&probes, beta = c.base->beta, base = *probes.exact.law(c.base->theta),
+          nodes = nodes_per_axis(probes.law.dimension(), fineness)](const std::vector<double>& theta) {
+    return beta * MixtureDivergence(*probes.exact.law(theta), nodes)(base).value_or(unknown);
   };
 }
 
-std::vector<double> gradient_of(const Objective& objective, const Landscape& land) {
+std::vector<double> gradient_of(const Objective& objective, const ProbePoints& probes) {
   std::vector<double> gradient;
-  for (std::size_t k = 0; k < land.parameters.size(); ++k)
-    gradient.push_back(difference([&](double t) { return objective(land.moved(k, t)); }, land.unit_theta[k]));
+  for (std::size_t k = 0; k < probes.parameters.size(); ++k)
+    gradient.push_back(difference([&](double t) { return objective(probes.moved(k, t)); }, probes.unit_theta[k]));
   return gradient;
 }
 
@@ -132,40 +134,40 @@ struct ClosedForms {
   std::string why_not;  // there is no closed form of some
 };
 
-std::optional<std::string> no_quadrature(const Landscape& land) {
-  if (land.law.dimension() > MixtureDivergence::largest_dimension)
+std::optional<std::string> no_quadrature(const ProbePoints& probes) {
+  if (probes.law.dimension() > MixtureDivergence::largest_dimension)
     return fmt::format("no quadrature beyond {} dimensions", MixtureDivergence::largest_dimension);
-  if (cost_of_quadrature(land) > highest_cost) return "its quadrature would take too long";
+  if (cost_of_quadrature(probes) > highest_cost) return "its quadrature would take too long";
   return std::nullopt;
 }
 
-ClosedForms closed_forms(const Configuration& c, const Landscape& land) {
+ClosedForms closed_forms(const LangevinConfiguration& c, const ProbePoints& probes) {
   ClosedForms f;
   const auto differentiate = [&](const Objective& objective, std::vector<double>& gradient, const char* failure) {
-    gradient = gradient_of(objective, land);
+    gradient = gradient_of(objective, probes);
     if (std::none_of(gradient.begin(), gradient.end(), [](double g) { return std::isnan(g); })) return;
     gradient.clear();
     f.why_not = failure;
   };
   const char* const missed = "its quadrature misses a narrow component";
-  if (c.reward) differentiate(reward_objective(c, land), f.reward, "E[R] has no closed form");
-  if (c.reference && !c.reference->data.empty()) {
-    differentiate(data_objective(c, land), f.reference, "the data have no finite log-density");
+  if (c.reward) differentiate(reward_objective(c, probes), f.reward, "E[R] has no closed form");
+  if (c.reference && c.reference->data) {
+    differentiate(data_objective(c, probes), f.reference, "the data have no finite log-density");
     f.coarse_reference = f.reference;
   } else if (c.reference) {
-    if (const auto reason = no_quadrature(land)) {
+    if (const auto reason = no_quadrature(probes)) {
       f.why_not = *reason;
     } else {
-      differentiate(reference_objective(c, land, Fineness::fine), f.reference, missed);
-      differentiate(reference_objective(c, land, Fineness::coarse), f.coarse_reference, missed);
+      differentiate(reference_objective(c, probes, Fineness::fine), f.reference, missed);
+      differentiate(reference_objective(c, probes, Fineness::coarse), f.coarse_reference, missed);
     }
   }
   if (c.base) {
-    if (const auto reason = no_quadrature(land)) {
+    if (const auto reason = no_quadrature(probes)) {
       f.why_not = *reason;
     } else {
-      differentiate(base_objective(c, land, Fineness::fine), f.base, missed);
-      differentiate(base_objective(c, land, Fineness::coarse), f.coarse_base, missed);
+      differentiate(base_objective(c, probes, Fineness::fine), f.base, missed);
+      differentiate(base_objective(c, probes, Fineness::coarse), f.coarse_base, missed);
     }
   }
   return f;
@@ -177,20 +179,20 @@ struct Expected {
   std::vector<double> gradient;
   double error = 0;  // in units
 };
-std::optional<Expected> expected_gradient(const Configuration& c, const ClosedForms& f, const Landscape& land,
-                                          std::size_t n) {
+std::optional<Expected> expected_gradient(const LangevinConfiguration& c, const ClosedForms& f,
+                                          const ProbePoints& probes, std::size_t n) {
   if ((c.reward && f.reward.empty()) || (c.reference && (f.reference.empty() || f.coarse_reference.empty())) ||
       (c.base && (f.base.empty() || f.coarse_base.empty())))
     return std::nullopt;
   const auto size = static_cast<double>(n);
   const double shrinks = c.normaliser == Normaliser::n ? (size - 1) / size : 1;
-  std::vector<double> fine(land.parameters.size()), coarse = fine;
+  std::vector<double> fine(probes.parameters.size()), coarse = fine;
   if (c.reward) add(fine, f.reward, shrinks), add(coarse, f.reward, shrinks);
   if (c.reference) add(fine, f.reference, 1), add(coarse, f.coarse_reference, 1);
   if (c.base) add(fine, f.base, shrinks), add(coarse, f.coarse_base, shrinks);
   Expected e{fine};
   for (std::size_t k = 0; k < fine.size(); ++k)
-    e.error = std::max(e.error, 2 * std::abs(fine[k] - coarse[k]) * land.unit_theta[k]);
+    e.error = std::max(e.error, 2 * std::abs(fine[k] - coarse[k]) * probes.unit_theta[k]);
   return e;
 }
 
@@ -200,84 +202,84 @@ std::optional<Expected> expected_gradient(const Configuration& c, const ClosedFo
 struct Batches {
   std::size_t particles, references, count;
 };
-Batches batches_of(const Configuration& c, const Landscape& land) {
+Batches batches_of(const LangevinConfiguration& c, const ProbePoints& probes) {
   constexpr std::size_t few = 50, others = 70, many_rows = 4096;
   Batches b{few, 0, 0};
   if (c.reference) {
     b.references = others;  // not as many, so that division by the one in place of the other shows
     // All of the data, every time, unless that is much.
-    if (!c.reference->data.empty() && c.reference->batch == 0) {
-      const std::size_t rows = read_reference_data(c, land.fast).size();
+    if (c.reference->data && c.reference->batch == 0) {
+      const std::size_t rows = reference_data(c, probes.fast).size();
       if (rows <= many_rows) {
         b.references = 0;
         b.particles = few + 2 * rows;
       }
     }
   }
-  const std::size_t work = std::max<std::size_t>(8, land.exact.parameters() * land.exact.dimension());
+  const std::size_t work = std::max<std::size_t>(8, probes.exact.parameters() * probes.exact.dimension());
   b.count = std::max<std::size_t>(500, (std::size_t{1} << 24) / work / b.particles);
   return b;
 }
 
-BatchMeans estimate(Configuration c, const Landscape& land, const Batches& batches) {
+BatchMeans estimate(LangevinConfiguration c, const ProbePoints& probes, const Batches& batches) {
   if (c.reference) c.reference->batch = batches.references;
-  LangevinEngine<float> engine = make_engine(c, land.fast, {.step_size = {c.step_size}, .noise = Noise(c.seed)});
-  const MixtureSampler samples(land.law, check_noise(c.seed));
+  LangevinEngine<float> engine = make_engine(c, probes.fast, {.step_size = {c.step_size}, .noise = Noise(c.seed)});
+  const MixtureSampler samples(probes.law, check_noise(c.seed));
   const bool at_once = c.method == Method::implicit && c.order == Order::paper;
-  Population<float> x(batches.particles, land.law.dimension());
-  std::vector<double> gradient(land.theta.size());
-  BatchMeans means(land.parameters.size());
+  Population<float> x(batches.particles, probes.law.dimension());
+  std::vector<double> gradient(probes.theta.size());
+  BatchMeans means(probes.parameters.size());
   for (std::size_t b = 0; b < batches.count; ++b) {
     const auto round = static_cast<std::int64_t>(b);
     samples.draw(x, round);
     if (at_once)
-      engine.advance_and_estimate(x, land.theta, {.round = round}, gradient);
+      engine.advance_and_estimate(x, probes.theta, {.round = round}, gradient);
     else
-      engine.estimate(x, land.theta, round, gradient);
-    means.add(land.chosen(gradient));
+      engine.estimate(x, probes.theta, round, gradient);
+    means.add(probes.chosen(gradient));
   }
   return means;
 }
 
 // The largest |R| at the points and at the reward's centre.
-double height(const RewardSpec& spec, const Landscape& land) {
-  const Reward<double> reward = make_reward<double>(spec);
-  Population<double> centre(1, land.law.dimension());
+double height(const RewardSpec& spec, const ProbePoints& probes) {
+  const Reward<double> reward = spec.make<double>();
+  Population<double> centre(1, probes.law.dimension());
   for (std::size_t j = 0; j < centre.dimension(); ++j) centre(0, j) = spec.centre[j];
-  return std::max(largest(values(reward, land.points)), largest(values(reward, centre)));
+  return std::max(largest(values(reward, probes.points)), largest(values(reward, centre)));
 }
 
 // a, in units of theta: the largest weight of a sample, before it is divided by the number of samples.
-double largest_weight(const Configuration& c, const Landscape& land) {
+double largest_weight(const LangevinConfiguration& c, const ProbePoints& probes) {
   double weight = 0;
-  if (c.reward) weight += std::abs(c.reward->lambda) * height(*c.reward, land);
+  if (c.reward) weight += std::abs(c.reward->lambda) * height(*c.reward, probes);
   if (c.reference) weight += c.reference->beta;
   if (c.base) {
-    Potential<double> base = land.exact;
+    Potential<double> base = probes.exact;
     base.prepare(c.base->theta);
-    std::vector<double> f = values(land.exact, land.points);
-    add(f, values(base, land.points), -1);
+    std::vector<double> f = values(probes.exact, probes.points);
+    add(f, values(base, probes.points), -1);
     weight += c.base->beta * (*std::max_element(f.begin(), f.end()) - *std::min_element(f.begin(), f.end()));
   }
   return weight;
 }
 
 // Checks one part at the theta of the landscape. False where its gradient cannot be told from zero.
-bool check_part(const Part& part, const Landscape& land, const ClosedForms& forms, Rows& rows) {
-  const Batches batches = batches_of(part.c, land);
-  const std::optional<Expected> known = expected_gradient(part.c, forms, land, batches.particles);
+bool check_part(const Part& part, const ProbePoints& probes, const ClosedForms& forms, Rows& rows) {
+  const Batches batches = batches_of(part.c, probes);
+  const std::optional<Expected> known = expected_gradient(part.c, forms, probes, batches.particles);
   if (!known) {
     rows.push_back(left_out(part.name, forms.why_not));
     return true;
   }
   const std::vector<double>& expected = known->gradient;
-  const BatchMeans means = estimate(part.c, land, batches);
+  const BatchMeans means = estimate(part.c, probes, batches);
   const auto samples = static_cast<double>(batches.count * batches.particles);
-  const double unseen = (3 / samples + land.rounding) * largest_weight(part.c, land) + known->error;  // in units
+  const double unseen = (3 / samples + probes.rounding) * largest_weight(part.c, probes) + known->error;  // in units
   std::vector<double> errors = means.standard_error();
   double tenth = 0;  // the largest z of a tenth of the gradient
   for (std::size_t k = 0; k < errors.size(); ++k) {
-    errors[k] += unseen / land.unit_theta[k];
+    errors[k] += unseen / probes.unit_theta[k];
     if (expected[k] != 0) tenth = std::max(tenth, std::abs(0.1 * expected[k]) / errors[k]);
   }
   rows.push_back(compare_means(part.name, expected, means.mean(), errors));
@@ -302,14 +304,14 @@ bool check_part(const Part& part, const Landscape& land, const ClosedForms& form
 struct SomeBlocks {
   Population<float> x, y;
 
-  SomeBlocks(const Configuration& c, const Landscape& land)
-      : x(2 * block_size + 188, land.law.dimension()), y(2 * block_size + 75, land.law.dimension()) {
+  SomeBlocks(const LangevinConfiguration& c, const ProbePoints& probes)
+      : x(2 * block_size + 188, probes.law.dimension()), y(2 * block_size + 75, probes.law.dimension()) {
     const Noise noise = check_noise(c.seed);
-    MixtureSampler(land.law, noise).draw(x, -3);
-    if (c.reference && c.reference->data.empty())
-      MixtureSampler(*land.fast.law(c.reference->theta), noise).draw(y, -4);
+    MixtureSampler(probes.law, noise).draw(x, -3);
+    if (c.reference && !c.reference->data)
+      MixtureSampler(*probes.fast.law(c.reference->theta), noise).draw(y, -4);
     else
-      MixtureSampler(land.law, noise).draw(y, -4);
+      MixtureSampler(probes.law, noise).draw(y, -4);
   }
 };
 
@@ -319,18 +321,18 @@ struct SomeBlocks {
 struct WrittenOut {
   std::vector<double> gradient, without_signs;
 };
-WrittenOut written_out(const Configuration& c, const Landscape& land, const SomeBlocks& some, std::size_t n,
+WrittenOut written_out(const LangevinConfiguration& c, const ProbePoints& probes, const SomeBlocks& some, std::size_t n,
                        std::size_t m) {
-  Potential<float> potential = land.fast;
-  potential.prepare(land.theta);
+  Potential<float> potential = probes.fast;
+  potential.prepare(probes.theta);
   std::vector<double> f(some.x.size()), sizes = f;
   const auto add_signal = [&](const std::vector<double>& part, double factor) {
     add(f, part, factor);
     for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] += std::abs(factor * part[i]);
   };
-  if (c.reward) add_signal(values(make_reward<float>(*c.reward), some.x), c.reward->lambda);
+  if (c.reward) add_signal(values(c.reward->make<float>(), some.x), c.reward->lambda);
   if (c.base) {
-    Potential<float> base = land.fast;
+    Potential<float> base = probes.fast;
     base.prepare(c.base->theta);
     add_signal(values(potential, some.x), c.base->beta);
     add_signal(values(base, some.x), -c.base->beta);
@@ -340,11 +342,11 @@ WrittenOut written_out(const Configuration& c, const Landscape& land, const Some
   const double beta = c.reference ? c.reference->beta : 0, most = largest(sizes);
   double mean = 0;
   for (std::size_t i = 0; i < n; ++i) mean += f[i] / size;
-  const std::vector<double> at_x = gradients_theta(potential, some.x, land.parameters),
-                            at_y = gradients_theta(potential, some.y, land.parameters);
+  const std::vector<double> at_x = gradients_theta(potential, some.x, probes.parameters),
+                            at_y = gradients_theta(potential, some.y, probes.parameters);
   WrittenOut out;
-  for (std::size_t k = 0; k < land.parameters.size(); ++k) {
-    const double least = 1 / land.unit_theta[k];
+  for (std::size_t k = 0; k < probes.parameters.size(); ++k) {
+    const double least = 1 / probes.unit_theta[k];
     double sum = 0, unsigned_sum = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const double slope = at_x[k * some.x.size() + i];
@@ -363,42 +365,43 @@ WrittenOut written_out(const Configuration& c, const Landscape& land, const Some
 }
 
 // What the estimator makes of it, on its own or in the pass that makes the step.
-std::vector<double> of_blocks(const Configuration& c, const Landscape& land, const SomeBlocks& some, bool at_once) {
+std::vector<double> of_blocks(const LangevinConfiguration& c, const ProbePoints& probes, const SomeBlocks& some,
+                              bool at_once) {
   GradientEstimator<float>::Terms terms;
-  if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(make_reward(*c.reward), c.reward->lambda));
+  if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(c.reward->make(), c.reward->lambda));
   if (c.reference)
     terms.push_back(
         std::make_unique<ReferenceTerm<float>>(std::make_unique<FixedReference<float>>(some.y), c.reference->beta));
   if (c.base) {
-    Potential<float> base = land.fast;
+    Potential<float> base = probes.fast;
     base.prepare(c.base->theta);
     terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta));
   }
-  LangevinEngine<float> engine(land.fast, std::move(terms), {.step_size = {c.step_size}, .noise = Noise(c.seed)},
+  LangevinEngine<float> engine(probes.fast, std::move(terms), {.step_size = {c.step_size}, .noise = Noise(c.seed)},
                                c.normaliser);
-  std::vector<double> gradient(land.theta.size());
+  std::vector<double> gradient(probes.theta.size());
   Population<float> x = some.x;
   if (at_once)
-    engine.advance_and_estimate(x, land.theta, {}, gradient);
+    engine.advance_and_estimate(x, probes.theta, {}, gradient);
   else
-    engine.estimate(x, land.theta, 0, gradient);
-  return land.chosen(gradient);
+    engine.estimate(x, probes.theta, 0, gradient);
+  return probes.chosen(gradient);
 }
 
 // All parts, one after the other.
-void check_blocks(const Configuration& c, const Landscape& land, Rows& rows) {
+void check_blocks(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   constexpr double roundings = 64 * 0x1p-24;
-  const SomeBlocks some(c, land);
+  const SomeBlocks some(c, probes);
   std::vector<double> expected, alone, at_once, without, allowed;
   const auto append = [](std::vector<double>& all, const std::vector<double>& part) {
     all.insert(all.end(), part.begin(), part.end());
   };
   for (const Part& part : parts_of(c)) {
-    const WrittenOut all = written_out(part.c, land, some, some.x.size(), some.y.size());
+    const WrittenOut all = written_out(part.c, probes, some, some.x.size(), some.y.size());
     append(expected, all.gradient);
-    append(without, written_out(part.c, land, some, 2 * block_size, 2 * block_size).gradient);
-    append(alone, of_blocks(part.c, land, some, false));
-    append(at_once, of_blocks(part.c, land, some, true));
+    append(without, written_out(part.c, probes, some, 2 * block_size, 2 * block_size).gradient);
+    append(alone, of_blocks(part.c, probes, some, false));
+    append(at_once, of_blocks(part.c, probes, some, true));
     for (const double size : all.without_signs) allowed.push_back(roundings * size);
   }
   rows.push_back(compare("three blocks, written out", expected, alone, allowed));
@@ -411,27 +414,27 @@ void check_blocks(const Configuration& c, const Landscape& land, Rows& rows) {
 }
 
 // theta moved by half a unit in every parameter, up or down by chance.
-std::vector<double> elsewhere(const Configuration& c, const Landscape& land) {
-  std::vector<double> theta = land.theta;
-  for (std::size_t k = 0; k < land.parameters.size(); ++k) {
+std::vector<double> elsewhere(const LangevinConfiguration& c, const ProbePoints& probes) {
+  std::vector<double> theta = probes.theta;
+  for (std::size_t k = 0; k < probes.parameters.size(); ++k) {
     const bool up = check_noise(c.seed).uniform(Stream::user, {}, 1, k, 0) < 0.5;
-    theta[land.parameters[k]] += (up ? 0.5 : -0.5) * land.unit_theta[k];
+    theta[probes.parameters[k]] += (up ? 0.5 : -0.5) * probes.unit_theta[k];
   }
   return theta;
 }
 
 // The mean reward of exact samples against the closed form.
-void check_expected_reward(const Configuration& c, const Landscape& land, Rows& rows) {
-  const Reward<float> reward = make_reward<float>(*c.reward);
+void check_expected_reward(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
+  const Reward<float> reward = c.reward->make<float>();
   const char* const what = "E[R] of exact samples";
-  const std::optional<double> exact = reward.expectation(land.law);
+  const std::optional<double> exact = reward.expectation(probes.law);
   if (!exact) {
     rows.push_back(left_out(what, "E[R] has no closed form"));
     return;
   }
   constexpr std::size_t batches = 1000, size = 1000;
-  const MixtureSampler samples(land.law, check_noise(c.seed));
-  Population<float> x(size, land.law.dimension());
+  const MixtureSampler samples(probes.law, check_noise(c.seed));
+  Population<float> x(size, probes.law.dimension());
   BatchMeans means(1);
   for (std::size_t b = 0; b < batches; ++b) {
     samples.draw(x, static_cast<std::int64_t>(b));
@@ -440,34 +443,34 @@ void check_expected_reward(const Configuration& c, const Landscape& land, Rows& 
     for (const double v : r) sum += v;
     means.add(std::vector<double>{sum / size});
   }
-  const double unseen = (3.0 / (batches * size) + land.rounding) * height(*c.reward, land);
+  const double unseen = (3.0 / (batches * size) + probes.rounding) * height(*c.reward, probes);
   const std::vector<double> error{means.standard_error()[0] + unseen};
   rows.push_back(compare_means(what, std::vector<double>{*exact}, means.mean(), error));
 }
 
 }  // namespace
 
-std::vector<CheckRow> check_gradients(const Configuration& c) {
+std::vector<CheckRow> check_gradients(const LangevinConfiguration& c) {
   Rows rows;
-  const Landscape land(c, c.start.theta);
-  if (c.reward) check_expected_reward(c, land, rows);
+  const ProbePoints probes(c, c.start.theta);
+  if (c.reward) check_expected_reward(c, probes, rows);
   if (parts_of(c).empty())
     rows.push_back(left_out("grad", "no reward, reference or base is given"));
   else
-    check_blocks(c, land, rows);
-  const ClosedForms forms = closed_forms(c, land);
+    check_blocks(c, probes, rows);
+  const ClosedForms forms = closed_forms(c, probes);
   std::vector<Part> vanishing;
   for (const Part& part : parts_of(c))
-    if (!check_part(part, land, forms, rows)) vanishing.push_back(part);
+    if (!check_part(part, probes, forms, rows)) vanishing.push_back(part);
   if (vanishing.empty()) return rows;
 
   const char* const wrong = "  a wrong gradient";
-  const std::vector<double> theta = elsewhere(c, land);
-  if (land.exact.find_inadmissible(theta)) {
+  const std::vector<double> theta = elsewhere(c, probes);
+  if (probes.exact.find_inadmissible(theta)) {
     rows.push_back(left_out(wrong, "the gradient vanishes, and there is no law nearby"));
     return rows;
   }
-  const Landscape nearby(c, theta);
+  const ProbePoints nearby(c, theta);
   const ClosedForms forms_nearby = closed_forms(c, nearby);
   for (Part& part : vanishing) {
     part.name += " elsewhere";

@@ -12,26 +12,6 @@ namespace {
 constexpr std::size_t points_in_all = 256;
 constexpr std::size_t most_parameters = 64;
 
-bool is_logarithm(const PotentialSpec& s, std::size_t j) {
-  switch (s.kind) {
-    case PotentialKind::quadratic:
-      return false;
-    case PotentialKind::wells:
-    case PotentialKind::logistic_wells:
-      return true;
-    case PotentialKind::mixture:
-      break;
-  }
-  const Mixture mixture(s.components, s.dimension, {s.covariance, s.kappa});
-  if (j < s.components) return true;
-  if (s.covariance == CovarianceForm::direct || j < mixture.covariance_at(0)) return false;
-  // Row a of a lower triangle ends with its diagonal, at a (a + 3) / 2.
-  const std::size_t at = (j - mixture.covariance_at(0)) % mixture.covariance_size();
-  for (std::size_t a = 0; a < s.dimension; ++a)
-    if (at == a * (a + 3) / 2) return true;
-  return false;
-}
-
 Population<double> draw_points(GaussianMixture law, std::uint64_t seed) {
   std::fill(law.weights.begin(), law.weights.end(), 1.0 / static_cast<double>(law.weights.size()));
   Population<double> x(points_in_all, law.dimension());
@@ -43,9 +23,9 @@ double unit_of(double slope) { return slope > 0 ? 1 / slope : 1; }
 
 }  // namespace
 
-Landscape::Landscape(const Configuration& c, const std::vector<double>& at)
-    : fast(make_potential<float>(c.potential)),
-      exact(make_potential<double>(c.potential)),
+ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<double>& at)
+    : fast(c.potential.make<float>()),
+      exact(c.potential.make<double>()),
       theta(at),
       law(fast.law(at).value()),
       points(draw_points(law, c.seed)) {
@@ -63,17 +43,17 @@ Landscape::Landscape(const Configuration& c, const std::vector<double>& at)
   rounding = 0x1p-23 * (rounding + static_cast<double>(exact.dimension()));
   for (std::size_t k = 0; k < shown; ++k) {
     unit_theta.push_back(unit_of(largest(std::span(by_theta).subspan(k * n, n))));
-    if (is_logarithm(c.potential, parameters[k])) unit_theta[k] = std::min(unit_theta[k], 1.0);
+    if (c.potential.is_logarithm(parameters[k])) unit_theta[k] = std::min(unit_theta[k], 1.0);
   }
 }
 
-std::vector<double> Landscape::chosen(std::span<const double> all) const {
+std::vector<double> ProbePoints::chosen(std::span<const double> all) const {
   std::vector<double> some;
   for (const std::size_t j : parameters) some.push_back(all[j]);
   return some;
 }
 
-std::vector<double> Landscape::moved(std::size_t k, double t) const {
+std::vector<double> ProbePoints::moved(std::size_t k, double t) const {
   std::vector<double> there = theta;
   there[parameters[k]] += t;
   return there;

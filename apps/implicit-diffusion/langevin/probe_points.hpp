@@ -9,7 +9,7 @@
 // and at most 1 for a parameter that is a logarithm, of a weight or a diagonal.
 #pragma once
 
-#include "langevin/problem.hpp"
+#include "langevin/method.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -18,9 +18,9 @@
 
 namespace program {
 
-struct Landscape {
+struct ProbePoints {
   // The law of c's potential at theta must be known.
-  Landscape(const Configuration& c, const std::vector<double>& theta);
+  ProbePoints(const LangevinConfiguration& c, const std::vector<double>& theta);
 
   Potential<float> fast;    // the kernels that runs use
   Potential<double> exact;  // prepared at theta

@@ -1,5 +1,7 @@
 #include "langevin/recorder.hpp"
 
+#include "implicit_diffusion/population_arrays.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -40,16 +42,16 @@ bool quadrature_is_cheap(const GaussianMixture& law) {
 
 }  // namespace
 
-Measures::Measures(const Configuration& c, Workers* workers)
-    : potential_(make_potential(c.potential)), samples_its_law_(c.method != Method::guided), workers_(workers) {
+Measures::Measures(const LangevinConfiguration& c, Workers* workers)
+    : potential_(c.potential.make()), samples_its_law_(c.method != Method::guided), workers_(workers) {
   if (!c.theta_opt.empty()) {
     optimal_ = potential_;
     optimal_->prepare(c.theta_opt);
   }
-  if (c.reward) reward_ = make_reward(*c.reward);
+  if (c.reward) reward_ = c.reward->make();
   if (c.reference) {
-    if (!c.reference->data.empty())
-      data_ = read_reference_data(c, potential_);
+    if (c.reference->data)
+      data_ = &reference_data(c, potential_);
     else if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
       divergence_.emplace(law);
   }
@@ -85,85 +87,82 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
   return f;
 }
 
-Recorder::Recorder(const Configuration& c, Workers* workers)
-    : measures_(c, workers),
-      log_every_(c.log_every),
-      evaluations_per_step_(gradient_evaluations_per_step(c)),
-      header_{"step", "gradient_evaluations", "seconds", "reward", "exact_reward", "exact_kl", "log_likelihood"} {
-  if (measures_.has_data()) header_.emplace_back("data_log_likelihood");
-  for (const double t : c.thresholds) crossings_.push_back({t, std::nullopt});
-  snapshot_steps_ = c.snapshots;
+namespace {
+
+std::vector<std::string> header(bool with_data) {
+  std::vector<std::string> names{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
+                                 "exact_kl", "log_likelihood"};
+  if (with_data) names.emplace_back("data_log_likelihood");
+  return names;
 }
 
-double Recorder::seconds() const {
-  if (!begin_) return seconds_before_;
-  return seconds_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - *begin_).count();
+}  // namespace
+
+Recorder::Recorder(const LangevinConfiguration& c, Workers* workers)
+    : measures_(c, workers),
+      evaluations_per_step_(gradient_evaluations_per_step(c)),
+      rows_(header(measures_.has_data()), c.log_every),
+      snapshot_steps_(c.snapshots) {
+  for (const double t : c.thresholds) crossings_.push_back({t, std::nullopt});
 }
 
 void Recorder::operator()(const RunState& state) {
-  if (!begin_) begin_ = std::chrono::steady_clock::now();
+  rows_.start_clock();
   if (state.step == seen_) return;
   seen_ = state.step;
   watch_thresholds(state);
-  if (state.step % log_every_ == 0) add_row(state);
-  if (std::binary_search(snapshot_steps_.begin(), snapshot_steps_.end(), state.step)) {
-    const Population<float>& x = state.population;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      for (std::size_t j = 0; j < x.dimension(); ++j) snapshots_.push_back(x(i, j));
+  if (rows_.is_due(state.step)) {
+    rows_.add(state.step, measure(state, false), state.theta);
+    last_logged_ = last_;
   }
+  if (std::binary_search(snapshot_steps_.begin(), snapshot_steps_.end(), state.step))
+    append_rows(snapshots_, state.population);
 }
 
 void Recorder::finish(const RunState& state, bool diverged) {
-  if (last_step_ != state.step) add_row(state, diverged);
+  if (rows_.needs_last(state.step)) rows_.add_last(measure(state, diverged), state.theta);
 }
 
-void Recorder::add_row(const RunState& state, bool diverged) {
+std::vector<double> Recorder::measure(const RunState& state, bool diverged) {
   last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta);
-  last_step_ = state.step;
-  rows_.push_back({static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_), seconds(),
-                   last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood});
-  if (measures_.has_data()) rows_.back().push_back(last_.data_log_likelihood);
-  theta_.insert(theta_.end(), state.theta.begin(), state.theta.end());
+  std::vector<double> row{static_cast<double>(state.step),
+                          static_cast<double>(state.step * evaluations_per_step_),
+                          rows_.seconds(),
+                          last_.reward,
+                          last_.exact_reward,
+                          last_.exact_kl,
+                          last_.log_likelihood};
+  if (measures_.has_data()) row.push_back(last_.data_log_likelihood);
+  return row;
 }
 
-void Recorder::save(io::Checkpoint& c) const {
-  std::vector<double> rows;
-  for (const auto& row : rows_) rows.insert(rows.end(), row.begin(), row.end());
+void Recorder::save(io::CheckpointWriter& c) const {
+  rows_.save(c, "last_step");
   std::vector<std::int64_t> crossings;
   for (const Crossing& crossing : crossings_) crossings.push_back(crossing.step.value_or(-1));
-  c.put_numbers("rows", rows);
-  c.put_numbers("row_theta", theta_);
-  c.put_numbers("snapshots", snapshots_);
-  c.put_numbers("crossings", crossings);
-  c.put_numbers("recent", recent_);
-  c.put_numbers("last", std::vector<double>{last_.reward, last_.exact_reward, last_.exact_kl, last_.log_likelihood,
-                                            last_.data_log_likelihood});
-  c.put_number("last_step", last_step_);
-  c.put_number("seen", seen_);
-  c.put_number("seconds", seconds());
+  io::save(c, "snapshots", snapshots_);
+  io::save(c, "crossings", std::move(crossings));
+  io::save(c, "recent", recent_);
+  const Figures& last = last_logged_;
+  io::save(c, "last",
+           std::vector<double>{last.reward, last.exact_reward, last.exact_kl, last.log_likelihood,
+                               last.data_log_likelihood});
+  io::save(c, "seen", seen_);
 }
 
-void Recorder::restore(const io::Checkpoint& c) {
-  const std::vector<double> rows = c.numbers<double>("rows"), last = c.numbers<double>("last");
+void Recorder::restore(const io::CheckpointReader& c, std::size_t parameters) {
+  const std::vector<double> last = c.numbers<double>("last");
   const std::vector<std::int64_t> crossings = c.numbers<std::int64_t>("crossings");
-  const std::size_t width = header_.size();
-  if (rows.size() % width != 0) c.refuse("rows", "is not made of whole rows");
   if (crossings.size() != crossings_.size()) c.refuse("crossings", "has another size");
   if (last.size() != 5) c.refuse("last", "has another size");
-  rows_.clear();
-  for (auto row = rows.begin(); row != rows.end(); row += static_cast<std::ptrdiff_t>(width))
-    rows_.emplace_back(row, row + static_cast<std::ptrdiff_t>(width));
-  theta_ = c.numbers<double>("row_theta");
-  if (rows_.empty() ? !theta_.empty() : theta_.size() % rows_.size() != 0) c.refuse("row_theta", "has another size");
+  rows_.restore(c, parameters, "last_step");
   snapshots_ = c.numbers<float>("snapshots");
   for (std::size_t i = 0; i < crossings.size(); ++i)
     crossings_[i].step = crossings[i] < 0 ? std::nullopt : std::optional(crossings[i]);
   recent_ = c.numbers<double>("recent");
   if (recent_.size() > window) c.refuse("recent", "has another size");
-  last_ = {last[0], last[1], last[2], last[3], last[4]};
-  last_step_ = c.number<std::int64_t>("last_step");
+  last_ = last_logged_ = {last[0], last[1], last[2], last[3], last[4]};
   seen_ = c.number<std::int64_t>("seen");
-  seconds_before_ = c.number<double>("seconds");
 }
 
 void Recorder::watch_thresholds(const RunState& state) {

@@ -1,12 +1,11 @@
-// What is measured along a run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood
-// crosses its thresholds.
+// What is measured along a Langevin run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood crosses its
+// thresholds.
 #pragma once
 
+#include "experiment/recorder.hpp"
 #include "experiment/summary.hpp"
-#include "implicit_diffusion/io/checkpoint.hpp"
-#include "langevin/problem.hpp"
+#include "langevin/method.hpp"
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,12 +14,12 @@ namespace program {
 
 class Measures {
  public:
-  Measures(const Configuration& c, Workers* workers);
+  Measures(const LangevinConfiguration& c, Workers* workers);
 
   // x is null where there is no population to speak of.
   Figures figures(const Population<float>* x, std::span<const double> theta) const;
   double log_likelihood(const Population<float>& x) const;
-  bool has_data() const { return data_.has_value(); }
+  bool has_data() const { return data_ != nullptr; }
 
  private:
   Potential<float> potential_;
@@ -28,7 +27,7 @@ class Measures {
   std::optional<Potential<float>> optimal_;  // prepared at theta_opt
   std::optional<Reward<float>> reward_;
   std::optional<implicit_diffusion::MixtureDivergence> divergence_;
-  std::optional<Population<float>> data_;
+  const Population<float>* data_ = nullptr;  // of the configuration, which must live as long
   Workers* workers_;
 };
 
@@ -40,42 +39,35 @@ struct Crossing {
 // An observer: looks at every state, writes a row down at each log_every-th.
 class Recorder {
  public:
-  Recorder(const Configuration& c, Workers* workers);
+  Recorder(const LangevinConfiguration& c, Workers* workers);
 
   // A state that it has seen already, as the first after a resumption, is passed by.
   void operator()(const RunState& state);
   // The row of the last state, unless it is there already. A diverged state has figures of theta alone.
   void finish(const RunState& state, bool diverged);
 
-  const std::vector<std::string>& header() const { return header_; }
-  const std::vector<std::vector<double>>& rows() const { return rows_; }
-  const std::vector<double>& theta() const { return theta_; }  // row by row
   const std::vector<Crossing>& crossings() const { return crossings_; }
   const std::vector<float>& snapshots() const { return snapshots_; }  // population after population, row by row
   const Figures& last() const { return last_; }
-  double seconds() const;
+  const RowRecorder& rows() const { return rows_; }
 
   // All it has written down, to and from a checkpoint.
-  void save(implicit_diffusion::io::Checkpoint& c) const;
-  void restore(const implicit_diffusion::io::Checkpoint& c);
+  void save(implicit_diffusion::io::CheckpointWriter& c) const;
+  void restore(const implicit_diffusion::io::CheckpointReader& c, std::size_t parameters);
 
  private:
-  void add_row(const RunState& state, bool diverged = false);
+  std::vector<double> measure(const RunState& state, bool diverged);
   void watch_thresholds(const RunState& state);
 
   Measures measures_;
-  std::int64_t log_every_, evaluations_per_step_;
-  std::vector<std::string> header_;
-  std::vector<std::vector<double>> rows_;
-  std::vector<double> theta_;
+  std::int64_t evaluations_per_step_;
+  RowRecorder rows_;
   std::vector<std::int64_t> snapshot_steps_;
   std::vector<float> snapshots_;
   std::vector<Crossing> crossings_;
   std::vector<double> recent_;  // the last 20 log-likelihoods, in a ring
-  Figures last_{};
-  std::int64_t last_step_ = -1, seen_ = -1;
-  double seconds_before_ = 0;                                   // of the runs that this one goes on from
-  std::optional<std::chrono::steady_clock::time_point> begin_;  // of the loop: the first state it shows
+  Figures last_{}, last_logged_{};
+  std::int64_t seen_ = -1;
 };
 
 }  // namespace program

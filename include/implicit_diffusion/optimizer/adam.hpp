@@ -25,6 +25,9 @@ struct AdamOptions {
 template <class Theta>
 class BasicAdam {
  public:
+  static constexpr const char* name = "adam";
+  static BasicAdam with_rate(const Schedule& rate) { return BasicAdam({.rate = rate}); }
+
   explicit BasicAdam(AdamOptions options = {}) : options_(options) {}
 
   void update(Theta& theta, const Theta& gradient, std::int64_t step) {

@@ -9,6 +9,9 @@
 namespace implicit_diffusion {
 
 struct GradientDescent {
+  static constexpr const char* name = "gradient-descent";
+  static GradientDescent with_rate(const Schedule& rate) { return {rate}; }
+
   Schedule rate{.scale = 0.1};
 
   template <class Theta, class Gradient>

@@ -63,6 +63,16 @@ std::string changes_of(const std::string& variant) {
   return changes;
 }
 
+std::string label_of(Method method, std::int64_t inner_steps, const std::string& variant) {
+  std::string label(to_string(method));
+  if (has_inner_steps(method)) label += fmt::format(" T={}", inner_steps);
+  if (!variant.empty()) label += ", " + changes_of(variant);
+  return label;
+}
+std::string label_of(const ComparisonRow& r) { return label_of(r.method, r.inner_steps, r.variant); }
+
+std::string count_or_never(const std::optional<double>& v) { return v ? fmt::format("{:.0f}", *v) : "never"; }
+
 ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& runs) {
   ComparisonRow row;
   row.method = setting.configuration.method;
@@ -88,7 +98,7 @@ ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& run
   return row;
 }
 
-std::vector<Claim> judge_claims(const Comparison& c, const std::vector<ComparisonRow>& rows) {
+std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<ComparisonRow>& rows) {
   std::vector<Claim> claims;
   const ComparisonRow* implicit = find(rows, Method::implicit);
   if (!implicit || implicit->reached.empty()) return claims;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiment/summary.hpp"
-#include "langevin/configuration.hpp"
+#include "langevin/comparison/configuration.hpp"
 
 #include <optional>
 #include <string>
@@ -27,11 +27,16 @@ struct ComparisonRow {
 std::string changes_of(const std::string& variant);
 ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& runs);
 
+// How people call a setting, and a count that may be none.
+std::string label_of(Method method, std::int64_t inner_steps, const std::string& variant);
+std::string label_of(const ComparisonRow& r);
+std::string count_or_never(const std::optional<double>& v);
+
 struct Claim {
   std::string text, measured, verdict;
 };
 // Those that the rows have something to say to. One that concerns a method of which runs are missing, of `seeds` for each
 // of the settings, is not decided.
-std::vector<Claim> judge_claims(const Comparison& c, const std::vector<ComparisonRow>& rows);
+std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<ComparisonRow>& rows);
 
 }  // namespace program

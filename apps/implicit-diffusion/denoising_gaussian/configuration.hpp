@@ -1,0 +1,31 @@
+// The keys of a denoising-gaussian experiment.
+#pragma once
+
+#include "experiment/document.hpp"
+#include "implicit_diffusion/denoising/gaussian_theory.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace program {
+
+struct DenoisingGaussianConfiguration : Common {
+  std::vector<double> horizons;      // T
+  std::vector<double> etas;          // theta moves by eta times the gradient in a unit of time
+  double theta_0 = 0.5, target = 2;  // the reward is -(x - target)^2
+  std::int64_t steps_per_time = 16;  // M / T: slots of the queue, and steps of the chain
+  std::int64_t batch = 256;          // samples in a slot
+  std::int64_t repeats = 16;         // independent loops, for the standard error
+  double path_horizon = 3;           // the horizon of which theta is kept at every step
+
+  implicit_diffusion::GaussianDenoising model(double eta, double horizon) const {
+    return {.horizon = horizon, .eta = eta, .theta_0 = theta_0, .target = target};
+  }
+  int slots(double horizon) const {
+    return static_cast<int>(std::lround(horizon * static_cast<double>(steps_per_time)));
+  }
+};
+DenoisingGaussianConfiguration read_denoising_gaussian_configuration(const Document& d);
+
+}  // namespace program

@@ -1,0 +1,49 @@
+// The keys of a denoising-mixture experiment: one run, or several settings of the same problem.
+#pragma once
+
+#include "denoising_mixture/model_spec.hpp"
+#include "experiment/document.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace program {
+
+enum class LoopKind { queue, queue_cold, double_queue };
+enum class NoiseSchedule { ornstein_uhlenbeck, cosine };
+std::string_view to_string(LoopKind loop);
+std::string_view to_string(implicit_diffusion::Dynamics dynamics);
+
+struct DenoisingConfiguration : Common {
+  LoopKind loop = LoopKind::queue;
+  implicit_diffusion::Dynamics dynamics = implicit_diffusion::Dynamics::euler_sde;
+  NoiseSchedule schedule = NoiseSchedule::ornstein_uhlenbeck;
+  double horizon = 3;  // of the Ornstein-Uhlenbeck schedule; the first time, below 1, of the cosine
+  std::int64_t steps_per_sample = 256, slots = 64, keep_every = 1, batch = 500;  // T, M
+  std::int64_t steps = 600, log_every = 10, checkpoint_every = 0;
+  double learning_rate = 0.01, lambda = 1, beta = 1;
+  std::string optimizer = "adam";  // its name
+  MixtureModelSpec model;
+  std::vector<double> direction;  // R(x) = direction . x
+
+  const GaussianMixture& base() const { return model.law; }
+  implicit_diffusion::TimeGrid grid(std::size_t times) const;
+  // The law that is the optimum, in the limit of a long horizon and small steps.
+  GaussianMixture tilted() const;
+  double mean_reward(const GaussianMixture& law) const;
+};
+
+// One run, or several settings of the same problem, each with a folder of its own.
+struct DenoisingComparison : Common {
+  DenoisingConfiguration single;
+  struct Setting {
+    std::string folder;
+    DenoisingConfiguration configuration;
+  };
+  std::vector<Setting> settings;  // empty: the single run alone
+};
+DenoisingComparison read_denoising_configuration(const Document& d);
+
+}  // namespace program

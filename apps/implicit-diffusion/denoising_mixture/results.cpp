@@ -1,0 +1,136 @@
+#include "denoising_mixture/results.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+Json means_of(const GaussianMixture& law) {
+  Json means = Json::array();
+  for (const Gaussian& g : law.components) means.push_back(g.mean);
+  return means;
+}
+
+Json json_of(const DenoisingRow& r) {
+  return {{"loop", r.loop},
+          {"dynamics", r.dynamics},
+          {"slots", r.slots},
+          {"weights", r.law.weights},
+          {"means", means_of(r.law)},
+          {"reward", json_number(r.reward)},
+          {"path_kl", json_number(r.path_kl)},
+          {"model_evaluations", r.cost.evaluations},
+          {"products", r.cost.products},
+          {"frozen_evaluations", r.cost.frozen_evaluations},
+          {"frozen_products", r.cost.frozen_products},
+          {"last_step",
+           {{"model_evaluations", r.step_cost.evaluations},
+            {"products", r.step_cost.products},
+            {"frozen_evaluations", r.step_cost.frozen_evaluations},
+            {"frozen_products", r.step_cost.frozen_products}}},
+          {"seconds", r.seconds},
+          {"memory_bytes", r.memory_bytes},
+          {"steps_per_sample", r.steps_per_sample},
+          {"steps", r.steps},
+          {"status", r.status}};
+}
+
+// Distances are from the tilted law of the run's own setting.
+std::string table_line(const DenoisingRow& r, const DenoisingConfiguration& c) {
+  const LawDistance d = distance(r.law, c.tilted());
+  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n", r.loop,
+                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, figure_text(r.exact_kl, 4),
+                     d.weights, d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
+}
+const std::string table_head =
+    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9}{:>8}\n", "loop", "", "slots", "T", "reward",
+                "path KL", "KL", "weights off", "means off", "seconds", "MB");
+
+// Calls of the model and of the frozen one, for a batch each.
+std::string cost_line(const DenoisingRow& r) {
+  const DenoisingCost &s = r.step_cost, &all = r.cost;
+  return fmt::format("  {:<13}{:<5}{:>6}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", r.loop, r.dynamics, r.slots,
+                     s.evaluations, s.products, s.frozen_evaluations, s.frozen_products, all.evaluations, all.products,
+                     all.frozen_evaluations, all.frozen_products);
+}
+const std::string cost_head =
+    fmt::format("  {:<24}{:>23}{:>18}{:>23}{:>19}\n  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n",
+                "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
+                "scores", "products", "scores", "products", "scores", "products", "scores", "products");
+
+// What an interrupt left of a comparison or of a run.
+std::string left_over(std::span<const DenoisingResult> results) {
+  std::string text;
+  std::size_t waiting = 0;
+  for (const DenoisingResult& r : results)
+    if (!r.row)
+      ++waiting;
+    else if (r.row->status == "interrupted")
+      text += fmt::format("  {} made {} of {} steps\n", r.name, r.row->steps, r.configuration->steps);
+  if (waiting > 0) text += fmt::format("  {} of {} runs had not begun\n", waiting, results.size());
+  return text.empty() ? "" : text + "  --resume goes on\n";
+}
+
+}  // namespace
+
+LawDistance distance(const GaussianMixture& a, const GaussianMixture& b) {
+  LawDistance d;
+  for (std::size_t i = 0; i < a.weights.size(); ++i) {
+    d.weights = std::max(d.weights, std::abs(a.weights[i] - b.weights[i]));
+    for (std::size_t j = 0; j < a.dimension(); ++j)
+      d.means = std::max(d.means, std::abs(a.components[i].mean[j] - b.components[i].mean[j]));
+  }
+  return d;
+}
+
+Summary summary_of(const DenoisingConfiguration& c, const std::vector<const DenoisingRow*>& rows, std::size_t threads) {
+  Summary s = summary_of(static_cast<const Common&>(c), threads);
+  const GaussianMixture tilted = c.tilted();
+  s.more = {{"steps_per_sample", c.steps_per_sample},
+            {"tilted_weights", tilted.weights},
+            {"tilted_means", means_of(tilted)},
+            {"results", Json::array()}};
+  for (const DenoisingRow* r : rows) s.more["results"].push_back(json_of(*r));
+  if (rows.empty()) return s;
+  const DenoisingRow& r = *rows.front();
+  s.method = r.loop;
+  s.steps = r.steps;
+  s.status = r.status;
+  s.theta = r.theta;
+  s.figures.reward = r.reward;
+  s.figures.exact_reward = r.exact_reward;
+  s.figures.exact_kl = r.exact_kl;
+  s.gradient_evaluations = static_cast<std::int64_t>(r.cost.evaluations);
+  s.seconds = r.seconds;
+  return s;
+}
+
+std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingResult> results,
+                          const std::string& status, double seconds) {
+  std::string text = fmt::format("{} (seed {}): {} in {:.1f} s\n", single.experiment, single.seed, status, seconds);
+  const double best = single.mean_reward(single.tilted());
+  std::string costs;
+  bool alike = true;  // one optimum for all
+  text += table_head;
+  for (const DenoisingResult& r : results) {
+    alike = alike && r.configuration->mean_reward(r.configuration->tilted()) == best;
+    if (!r.row) continue;
+    text += table_line(*r.row, *r.configuration);
+    costs += cost_line(*r.row);
+  }
+  if (alike) text += fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best);
+  return text + cost_head + costs + left_over(results);
+}
+
+std::string describe_divergence(const DenoisingConfiguration& c, std::int64_t steps) {
+  return fmt::format("a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}", steps,
+                     steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)
+                                : fmt::format("a learning_rate smaller than {} may help", c.learning_rate));
+}
+
+}  // namespace program

@@ -1,0 +1,21 @@
+// What the program says, and its exit codes.
+#pragma once
+
+#include <string>
+
+namespace program {
+
+// Exit codes that are not errors in the sense of Error.
+inline constexpr int exit_off = 1;  // a check found a value that is off
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_diverged = 70;
+inline constexpr int exit_io = 74;
+
+// Writes text to stdout, all of it. Throws an io Error where that fails.
+void print(const std::string& text);
+// Writes text to stderr. Where that fails there is nobody left to tell.
+void print_error(const std::string& text);
+// One line on stderr: `implicit-diffusion: ` and the message.
+void complain(const std::string& message);
+
+}  // namespace program

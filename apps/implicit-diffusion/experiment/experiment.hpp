@@ -1,0 +1,50 @@
+// An experiment, of whatever kind: it runs, makes a report of a run's folder, and lists what there is to check of it.
+//
+// A kind of experiments is a folder with a class that derives from this one and a function that reads it from a document; one line in
+// registry.cpp makes it known.
+#pragma once
+
+#include "experiment/check_rows.hpp"
+#include "experiment/common.hpp"
+#include "experiment/run_options.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace program {
+
+struct Document;
+
+// Something to check, with a name for the table.
+struct Problem {
+  std::string name;
+  std::function<std::vector<CheckRow>()> check;
+};
+
+class Experiment {
+ public:
+  virtual ~Experiment() = default;
+
+  virtual const Common& common() const = 0;
+
+  // Runs it, writes its folder and prints the closing table. Returns the exit code.
+  virtual int run(const RunOptions& o) const = 0;
+  // The page of the run in the folder.
+  virtual std::string report(const std::filesystem::path& folder) const = 0;
+  virtual std::vector<Problem> checks() const = 0;
+  // What `check` without a name compares for the built-in experiments of this kind.
+  virtual std::vector<Problem> standard_checks() const { return checks(); }
+
+  // What --repeats means: independent runs, which run() does; a key of the experiment; or nothing, for a reason.
+  struct Repeats {
+    std::string key, refusal;
+  };
+  virtual Repeats repeats() const = 0;
+};
+
+using ReadExperiment = std::unique_ptr<Experiment>(const Document&);
+
+}  // namespace program

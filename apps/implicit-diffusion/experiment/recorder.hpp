@@ -1,0 +1,49 @@
+// The rows of metrics.csv and theta.npy, and the seconds of a loop.
+#pragma once
+
+#include "implicit_diffusion/io/checkpoint.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace program {
+
+class RowRecorder {
+ public:
+  RowRecorder(std::vector<std::string> header, std::int64_t log_every);
+
+  // True at a step that has a row and has not got it yet.
+  bool is_due(std::int64_t step) const { return step % log_every_ == 0 && step != last_step_; }
+  void add(std::int64_t step, std::vector<double> row, std::span<const double> theta);
+  // The row of the last state, where that is not at a step that has one. A longer run would not have it, so it is not part of a checkpoint.
+  bool needs_last(std::int64_t step) const { return step != last_step_; }
+  void add_last(std::vector<double> row, std::span<const double> theta);
+
+  const std::vector<double>& last_row() const { return rows_.back(); }
+
+  // Since the clock was started, with the seconds of the runs that this one goes on from.
+  void start_clock();
+  double seconds() const;
+
+  void write(const std::filesystem::path& folder) const;
+
+  // To and from a checkpoint, in which the step of the last row goes by the name `last_step`.
+  void save(implicit_diffusion::io::CheckpointWriter& c, const char* last_step) const;
+  void restore(const implicit_diffusion::io::CheckpointReader& c, std::size_t parameters, const char* last_step);
+
+ private:
+  std::vector<std::string> header_;
+  std::int64_t log_every_, last_step_ = -1;
+  std::vector<std::vector<double>> rows_;
+  std::vector<double> theta_;  // row by row
+  std::size_t beyond_ = 0;     // rows at the end that are not part of a checkpoint: 0 or 1
+  double seconds_before_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> begin_;
+};
+
+}  // namespace program

@@ -1,0 +1,147 @@
+#include "experiment/runs.hpp"
+
+#include "experiment/console.hpp"
+#include "experiment/interrupt.hpp"
+#include "experiment/task_pool.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+namespace fs = std::filesystem;
+
+std::string repeats_table(const std::vector<Summary>& runs, const Summary& over) {
+  const auto row = [](const auto& seed, std::string_view status, const auto& steps, const Figures& f) {
+    return fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", seed, status, steps, figure_text(f.reward, 4),
+                       figure_text(f.exact_reward, 4), figure_text(f.exact_kl, 5), figure_text(f.log_likelihood, 3));
+  };
+  std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
+                                 "exact reward", "exact KL", "log-likelihood");
+  for (const Reached& r : runs.front().reached) text += fmt::format("{:>16}", "step of " + r.threshold);
+  for (const Summary& s : runs) {
+    text += "\n" + row(s.seed, s.status, s.steps, s.figures);
+    for (const Reached& r : s.reached) text += fmt::format("{:>16}", r.step ? fmt::format("{}", *r.step) : "never");
+  }
+  text += "\n" + row("mean", "", "", over.figures);
+  for (std::size_t k = 0; k < runs.front().reached.size(); ++k) {
+    double sum = 0;
+    for (const Summary& s : runs) sum += s.reached[k].step ? static_cast<double>(*s.reached[k].step) : Figures::none;
+    text += fmt::format("{:>16}", figure_text(sum / static_cast<double>(runs.size()), 0));
+  }
+  return text + "\n";
+}
+
+int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o, const fs::path& folder,
+                const Interrupt& interrupt, const std::function<FinishedRun(std::size_t, const RunContext&)>& run,
+                const std::function<std::string(const fs::path&)>& report) {
+  const std::size_t threads = thread_count(o);
+  std::vector<FolderRun> folders;
+  for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed)});
+  const auto begin = std::chrono::steady_clock::now();
+  const Common& first = *seeds.front();
+  Progress progress(first.experiment, seeds.size(), static_cast<double>(steps) * static_cast<double>(seeds.size()),
+                    o.quiet);
+  std::vector<std::optional<FinishedRun>> results(seeds.size());
+  std::mutex mutex;
+  std::size_t finished = 0;
+  run_in_folders(folders, threads, o.resume, interrupt.token(), &progress,
+                 [&](std::size_t i, const RunContext& context) {
+                   results[i] = run(i, context);
+                   const std::string& status = results[i]->summary.status;
+                   const std::lock_guard lock(mutex);
+                   progress.say(fmt::format("seed {} {}, {} of {}", seeds[i]->seed,
+                                            status == "completed" ? "done" : status, ++finished, seeds.size()));
+                 });
+  progress.finish();
+  if (o.resume) write_configuration(folder, first);
+
+  std::vector<Summary> summaries;
+  for (const auto& r : results)
+    if (r) summaries.push_back(r->summary);
+  if (summaries.empty()) return 128 + interrupt.signal();
+  Summary over = summary_over(summaries);
+  if (summaries.size() < seeds.size() && over.status == "completed") over.status = "interrupted";
+  over.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  over.threads = threads;
+  io::write_file(folder / "summary.json", to_json(over, summaries));
+
+  if (!o.no_report) io::write_file(folder / "report.html", report(folder));
+  print(repeats_table(summaries, over) + io::display(o.no_report ? folder : folder / "report.html") + "\n");
+  for (const auto& r : results)
+    if (r && !r->complaints.empty()) {
+      complain(fmt::format("{}: {}", first.experiment, r->complaints.front()));
+      break;
+    }
+  return exit_code(over.status, interrupt.signal());
+}
+
+}  // namespace
+
+void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,
+                    Progress* progress, const std::function<void(std::size_t, const RunContext&)>& run) {
+  const std::size_t at_once = std::min(threads, runs.size());
+  run_tasks(
+      runs.size(), at_once,
+      [&](std::size_t i) {
+        const FolderRun& r = runs[i];
+        io::make_directory(r.folder);
+        if (std::error_code none; !resume || !fs::exists(r.folder / "config.toml", none))
+          write_configuration(r.folder, *r.configuration);
+        run(i, {.folder = r.folder,
+                .threads = threads / at_once,
+                .resume = resume,
+                .stop = stop,
+                .progress = progress,
+                .weight = r.weight});
+        if (progress) progress->finish_run();
+      },
+      stop);
+}
+
+std::vector<std::size_t> longest_first(std::size_t count, const std::function<double(std::size_t)>& work) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
+  return order;
+}
+
+int exit_code(const std::string& status, int signal) {
+  if (status == "diverged") return exit_diverged;
+  return status == "interrupted" ? 128 + signal : 0;
+}
+
+int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
+                  const std::function<FinishedRun(std::size_t, const RunContext&)>& run,
+                  const std::function<std::string(const fs::path&)>& report) {
+  const Common& c = *seeds.front();
+  if (c.seed + o.repeats - 1 > largest_seed)
+    throw Error(ErrorKind::usage, "--repeats",
+                fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
+  const Interrupt interrupt;
+  const OpenFolder folder = open_folder(o, c);
+  if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, report);
+
+  Progress progress(c.experiment, steps, o.quiet);
+  const FinishedRun r = run(0, {.folder = folder.path,
+                                .threads = thread_count(o),
+                                .resume = o.resume,
+                                .quiet = o.quiet,
+                                .stop = interrupt.token(),
+                                .progress = &progress});
+  progress.finish();
+  close_run(folder.path, r.table, o, [&] { return report(folder.path); });
+  for (const std::string& complaint : r.complaints) complain(fmt::format("{}: {}", c.experiment, complaint));
+  return exit_code(r.summary.status, interrupt.signal());
+}
+
+}  // namespace program

@@ -1,0 +1,72 @@
+// Running experiments: one in its folder, the same with several seeds, or many that are independent of each other.
+#pragma once
+
+#include "experiment/progress.hpp"
+#include "experiment/run_directory.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace program {
+
+// What one run is given.
+struct RunContext {
+  std::filesystem::path folder;  // exists, with config.toml
+  std::size_t threads = 1;
+  bool resume = false;
+  bool quiet = true;  // it says nothing of its own
+  std::stop_token stop;
+  Progress* progress = nullptr;
+  double weight = 1;  // of a step, in it
+};
+
+// What it gives back. Its files are written, but for the report.
+struct FinishedRun {
+  Summary summary;
+  std::string table;                    // the closing table
+  std::vector<std::string> complaints;  // of a run that diverged, each a line
+};
+
+// One run in a folder of its own among several.
+struct FolderRun {
+  const Common* configuration;
+  std::filesystem::path folder;
+  double weight = 1;  // of its steps, for the time that is left
+};
+// They are spread over the threads first, in the given order, and what is left over goes into each.
+void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,
+                    Progress* progress, const std::function<void(std::size_t i, const RunContext& context)>& run);
+// The places of `count` runs, those with the most work first, so that no thread is left with a long one at the end.
+std::vector<std::size_t> longest_first(std::size_t count, const std::function<double(std::size_t)>& work);
+
+// 0, or the exit code of a run with that status that the signal has interrupted.
+int exit_code(const std::string& status, int signal);
+
+// A run, or with --repeats several with the seeds after the first, in folders of their own with a summary and a report over all of them.
+// `seeds` are their configurations, of `steps` steps each.
+int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
+                  const std::function<FinishedRun(std::size_t i, const RunContext& context)>& run,
+                  const std::function<std::string(const std::filesystem::path& folder)>& report);
+
+// The same, with one function for the configurations of all seeds.
+template <class Configuration>
+int run_or_repeat(const Configuration& c, const RunOptions& o,
+                  FinishedRun (*run)(const Configuration& c, const RunContext& context),
+                  const std::function<std::string(const std::filesystem::path& folder)>& report) {
+  std::vector<Configuration> all(o.repeats, c);
+  std::vector<const Common*> seeds;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].set_seed(c.seed + i);
+    seeds.push_back(&all[i]);
+  }
+  return run_or_repeat(
+      seeds, c.steps, o, [&](std::size_t i, const RunContext& context) { return run(all[i], context); }, report);
+}
+
+}  // namespace program

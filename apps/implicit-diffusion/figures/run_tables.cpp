@@ -1,0 +1,147 @@
+#include "figures/run_tables.hpp"
+
+#include "experiment/json.hpp"
+#include "figures/curves.hpp"
+#include "figures/tables.hpp"
+#include "implicit_diffusion/io/file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+std::string folder_name(const RunTable& run) { return (run.folder / "").parent_path().filename().string(); }
+
+namespace {
+
+std::string run_name(const RunTable& run, bool with_parent) {
+  const std::string name = folder_name(run), parent = run.folder.parent_path().filename().string();
+  return with_parent && name.starts_with("seed-") && !parent.empty() ? parent + "/" + name : name;
+}
+
+// Whether there would have been more repeats: one that never began has no folder, so only the summary over all knows.
+bool repeats_are_missing(std::span<const RunTable* const> runs) {
+  const std::filesystem::path file = runs.front()->folder.parent_path() / "summary.json";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return false;
+  const auto over = Json::parse(io::read_file(file), nullptr, false);
+  const bool interrupted = over.is_object() && over.contains("status") && over["status"] == "interrupted";
+  return interrupted &&
+         std::all_of(runs.begin(), runs.end(), [](const RunTable* r) { return r->summary.status == "completed"; });
+}
+
+}  // namespace
+
+std::string runs_notice(std::span<const RunTable* const> runs, bool with_parents) {
+  std::string text;
+  for (const char* status : {"diverged", "interrupted"}) {
+    std::string names;
+    std::size_t count = 0;
+    for (const RunTable* run : runs) {
+      if (run->summary.status != status) continue;
+      names += (count++ ? ", " : "") + run_name(*run, with_parents) + fmt::format(" after step {}", run->summary.steps);
+    }
+    if (count)
+      text += fmt::format("{}{} of {} runs {}: {}.", text.empty() ? "" : " ", count, runs.size(), status, names);
+  }
+  return text;
+}
+
+report::Section runs_section(std::span<const RunTable* const> runs, bool with_parents) {
+  report::Table t{{"run", "method", "seed", "status", "steps"}, {}};
+  for (const RunTable* run : runs)
+    t.rows.push_back({run_name(*run, with_parents), run->summary.method, fmt::format("{}", run->summary.seed),
+                      run->summary.status, fmt::format("{}", run->summary.steps)});
+  const auto add = [&](const std::string& name, const auto& cell) {
+    std::vector<std::string> cells;
+    for (const RunTable* run : runs) cells.push_back(cell(run->summary));
+    if (std::all_of(cells.begin(), cells.end(), [](const std::string& c) { return c.empty(); })) return;
+    t.header.push_back(name);
+    for (std::size_t i = 0; i < cells.size(); ++i) t.rows[i].push_back(std::move(cells[i]));
+  };
+  const auto add_figure = [&](const char* name, double Figures::*figure, int digits) {
+    add(name, [&](const Summary& s) {
+      return std::isfinite(s.figures.*figure) ? minus(figure_text(s.figures.*figure, digits)) : std::string();
+    });
+  };
+  add_figure("reward", &Figures::reward, 4);
+  add_figure("exact reward", &Figures::exact_reward, 4);
+  add_figure("exact KL", &Figures::exact_kl, 5);
+  add_figure("log-likelihood", &Figures::log_likelihood, 3);
+  add_figure("data log-likelihood", &Figures::data_log_likelihood, 4);
+  std::vector<std::string> thresholds;
+  for (const RunTable* run : runs)
+    for (const Reached& r : run->summary.reached)
+      if (std::find(thresholds.begin(), thresholds.end(), r.threshold) == thresholds.end())
+        thresholds.push_back(r.threshold);
+  for (const std::string& threshold : thresholds)
+    add("at " + minus(threshold), [&](const Summary& s) {
+      for (const Reached& r : s.reached)
+        if (r.threshold == threshold) return r.step ? fmt::format("{}", *r.step) : "never";
+      return std::string();
+    });
+  add("seconds", [](const Summary& s) { return std::isfinite(s.seconds) ? figure_text(s.seconds, 2) : std::string(); });
+  return {.heading = "All runs",
+          .text = thresholds.empty()
+                      ? ""
+                      : "“At” is the first step at which the log-likelihood, a mean of 20 steps, was there.",
+          .figures = {},
+          .tables = {t}};
+}
+
+report::Page repeats_page(const Common& c, const std::string& what, std::span<const RunTable* const> runs,
+                          bool with_reward) {
+  report::Page page{.title = c.title,
+                    .subtitle = fmt::format("{}, {} seeds from {}", what, runs.size(), c.seed),
+                    .notice = runs_notice(runs, false),
+                    .facts = {},
+                    .sections = {},
+                    .footer = footer};
+  if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
+  for (const auto& [figure, label, digits] : {std::tuple{&Figures::reward, "Reward", 4},
+                                              {&Figures::exact_reward, "Exact reward", 4},
+                                              {&Figures::exact_kl, "KL divergence", 5},
+                                              {&Figures::log_likelihood, "Log-likelihood", 3},
+                                              {&Figures::data_log_likelihood, "Data log-likelihood", 4}}) {
+    if (figure == &Figures::reward && !with_reward) continue;
+    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
+    for (const RunTable* run : runs) {
+      const double v = run->summary.figures.*figure;
+      sum += v;
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+    if (std::isfinite(sum))
+      page.facts.push_back({label, minus(figure_text(sum / static_cast<double>(runs.size()), digits)),
+                            fmt::format("mean of {} runs, {} to {}", runs.size(), minus(figure_text(low, digits)),
+                                        minus(figure_text(high, digits)))});
+  }
+  return page;
+}
+
+std::string repeats_report(const Common& c, const std::filesystem::path& folder) {
+  std::vector<RunTable> tables;
+  for (const auto& f : repeats_of(folder)) tables.push_back(read_run_table(f, {"step"}));
+  Group all{"", {}};
+  for (const RunTable& t : tables) all.runs.push_back(&t);
+  std::vector<CurveSpec> curves;
+  for (const std::string& name : tables.front().header) {
+    if (name == "step" || name == "gradient_evaluations" || name == "seconds") continue;
+    std::string title = name;
+    std::replace(title.begin(), title.end(), '_', ' ');
+    curves.push_back({.column = name, .title = title, .y_label = title});
+  }
+  report::Page page = repeats_page(c, c.experiment, all.runs, true);
+  add_curves(page, {all}, Axis::steps, curves);
+  page.sections.push_back(runs_section(all.runs, false));
+  page.sections.push_back(repeat_section(c.resolved.text(), folder, fmt::format(" --repeats {}", tables.size())));
+  return report::to_html(page);
+}
+
+}  // namespace program

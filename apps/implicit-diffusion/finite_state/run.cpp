@@ -1,0 +1,278 @@
+#include "finite_state/run.hpp"
+
+#include "experiment/finished_parts.hpp"
+#include "experiment/task_pool.hpp"
+#include "finite_state/timing.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/estimator.hpp"
+#include "implicit_diffusion/finite/sampler.hpp"
+#include "implicit_diffusion/io/csv.hpp"
+#include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/loop/single.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+double mean(std::span<const double> p, std::span<const double> f) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] * f[i];
+  return sum;
+}
+
+double divergence(std::span<const double> p, std::span<const double> q) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i)
+    if (p[i] > 0) sum += p[i] * std::log(p[i] / q[i]);
+  return std::max(sum, 0.0);
+}
+
+constexpr double loops = 3;
+
+// One of these, and what is written down of it: a row every log_every steps and one at the end.
+struct Track {
+  const char* name;   // of its column
+  const char* label;  // in words
+  std::vector<double> theta = {};
+  Outcome outcome = {};
+  std::vector<double> steps = {}, seconds = {}, reward = {}, exact_reward = {}, objective = {}, kl = {};
+  std::vector<double> thetas = {};  // row by row
+  StatePopulation samples = {};     // at the end; empty where the loop has none
+};
+
+// The rings' figures at a theta: all by the exact law.
+class Judge {
+ public:
+  explicit Judge(const RingProblem& ring) : ring_(ring), gradient_(ring.chain, ring.objective) {}
+
+  // theta without the drift, where `drift` is false.
+  void judge(Track& t, std::span<const double> theta, bool drift, double reward_of_the_samples) {
+    std::vector<double> full(drift ? 0 : 1, 0.0), gradient(ring_.start.size());
+    full.insert(full.end(), theta.begin(), theta.end());
+    try {
+      t.objective.push_back(gradient_.exact(full, gradient));
+      t.exact_reward.push_back(mean(gradient_.law(), ring_.objective.reward()));
+      t.kl.push_back(divergence(ring_.best_law, gradient_.law()));
+    } catch (const Error&) {  // a chain that falls apart has no law: the loop is about to say that it diverged
+      for (auto* figures : {&t.objective, &t.exact_reward, &t.kl}) figures->resize(t.steps.size(), Figures::none);
+    }
+    t.reward.push_back(reward_of_the_samples);
+    t.thetas.insert(t.thetas.end(), full.begin(), full.end());
+    t.theta.assign(full.begin(), full.end());
+  }
+
+ private:
+  const RingProblem& ring_;
+  ChainGradient<RingChain, RewardObjective> gradient_;
+};
+
+template <class Population, class Sampler, class Estimator>
+Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring, Sampler& sampler,
+                  Estimator& estimator, Population population, std::span<const double> start,
+                  const RunContext& context) {
+  Judge judge(ring);
+  const bool drift = start.size() == ring.start.size();
+  State<Population, GradientDescent> s{0, std::vector<double>(start.begin(), start.end()), std::move(population),
+                                       GradientDescent{{.scale = c.learning_rate}}};
+  std::vector<double> shares(c.ring.states);
+  const auto begin = std::chrono::steady_clock::now();
+  Progress::Loop progress(context.progress, context.weight / loops);
+  const auto record = [&](const auto& state) {
+    if constexpr (std::is_same_v<Population, StatePopulation>)
+      empirical(state.population, shares);
+    else
+      shares = state.population.p;
+    t.steps.push_back(static_cast<double>(state.step));
+    t.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    judge.judge(t, state.theta, drift, mean(shares, ring.objective.reward()));
+  };
+  t.outcome = single_loop(
+      sampler, estimator, s, {.steps = c.steps},
+      [&](const auto& state) {
+        if (state.step % c.log_every == 0) record(state);
+        progress(state.step);
+      },
+      context.stop);
+  if (t.steps.back() != static_cast<double>(s.step)) record(s);
+  return std::move(s.population);
+}
+
+// A loop that has ended, as numbers: all rows, then theta, then the states of its samples.
+std::vector<double> numbers_of(const Track& t) {
+  std::vector<double> v;
+  for (const auto* row : {&t.steps, &t.seconds, &t.reward, &t.exact_reward, &t.objective, &t.kl, &t.thetas, &t.theta})
+    v.insert(v.end(), row->begin(), row->end());
+  v.insert(v.end(), t.samples.states.begin(), t.samples.states.end());
+  return v;
+}
+// And back; false where it is of another number of steps.
+bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::size_t samples,
+             const FinishedParts& parts) {
+  const auto numbers = parts.find(t.name);
+  const auto rows = static_cast<std::size_t>((c.steps + c.log_every - 1) / c.log_every + 1);
+  if (!numbers || numbers->size() != rows * (6 + p) + p + samples) return false;
+  if ((*numbers)[rows - 1] != static_cast<double>(c.steps)) return false;
+  auto from = numbers->begin();
+  const auto take = [&](std::vector<double>& to, std::size_t n) {
+    to.assign(from, from + static_cast<std::ptrdiff_t>(n));
+    from += static_cast<std::ptrdiff_t>(n);
+  };
+  for (auto* row : {&t.steps, &t.seconds, &t.reward, &t.exact_reward, &t.objective, &t.kl}) take(*row, rows);
+  take(t.thetas, rows * p);
+  take(t.theta, p);
+  for (; from != numbers->end(); ++from) {
+    if (!(*from >= 0 && *from < static_cast<double>(c.ring.states)))
+      parts.refuse(t.name, "has a state that is not one");
+    t.samples.states.push_back(static_cast<std::uint32_t>(*from));
+  }
+  return true;
+}
+
+Json timing_rows(const std::vector<GradientTiming>& rows) {
+  Json out = Json::array();
+  for (const GradientTiming& r : rows)
+    out.push_back({{"states", r.states},
+                   {"gradient_error", r.gradient_error},
+                   {"seconds", r.seconds},
+                   {"form", r.dense ? "dense" : "banded"}});
+  return out;
+}
+
+std::vector<std::size_t> sizes(const std::vector<std::int64_t>& v) { return {v.begin(), v.end()}; }
+
+}  // namespace
+
+FinishedRun run_finite_state(const FiniteStateConfiguration& c, const RunContext& context) {
+  FinishedParts parts(c, context.folder, context.resume, context.quiet);
+  if (context.resume) write_configuration(context.folder, c);
+  Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
+  const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
+  const std::vector<double> inner(c.start.begin() + 1, c.start.end());
+  const auto n = static_cast<std::size_t>(c.particles);
+  const auto say = [&](const std::string& what) {
+    if (!context.quiet) context.progress->say(what);
+  };
+
+  // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved by
+  // a rule that keeps the Gibbs law, and a covariance.
+  std::array tracks{Track{"law", "the law itself"}, Track{"particles", "samples, linear system"},
+                    Track{"gibbs", "samples, covariance"}};
+  const auto loop = [&](Track& t, const char* what, auto& sampler, auto& estimator, auto population,
+                        std::span<const double> start) {
+    constexpr bool sampled = std::is_same_v<decltype(population), StatePopulation>;
+    if (restore(t, c, ring.start.size(), sampled ? n : 0, parts)) return;
+    auto end = follow(t, c, ring, sampler, estimator, std::move(population), start, context);
+    if constexpr (sampled) t.samples = std::move(end);
+    if (t.outcome.status == Status::completed) parts.keep(t.name, numbers_of(t));
+    if (!context.stop.stop_requested()) say(fmt::format("the loop with {} has ended", what));
+  };
+  // The linear system takes most of the time: the two loops that have one run beside each other.
+  run_tasks(2, context.threads, [&](std::size_t i) {
+    ChainGradient estimator(ring.chain, ring.objective);
+    if (i == 0) {
+      ChainSampler sampler(ring.chain);
+      loop(tracks[0], "the law itself", sampler, estimator, uniform_distribution(c.ring.states), c.start);
+    } else {
+      ChainSampler sampler(ring.chain, {.noise = Noise(c.seed), .workers = &workers});
+      loop(tracks[1], "samples of the chain", sampler, estimator, spread_population(n, c.ring.states), c.start);
+    }
+  });
+  {
+    const RingPotential potential(c.ring.states, c.ring.harmonics);
+    GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
+                         {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
+    GibbsGradient estimator(potential, ring.objective);
+    loop(tracks[2], "samples of the Gibbs law", sampler, estimator, spread_population(n, c.ring.states), inner);
+  }
+  const double seconds = parts.seconds();
+  std::vector<GradientTiming> timings;
+  if (!context.stop.stop_requested()) {
+    timings = time_dense_gradients(sizes(c.dense_sizes));
+    const auto banded = time_banded_gradients(sizes(c.band_sizes));
+    timings.insert(timings.end(), banded.begin(), banded.end());
+    say("the gradients have been timed");
+  }
+
+  Status status = Status::completed;
+  for (const Track& t : tracks)
+    if (t.outcome.status == Status::diverged || status == Status::completed) status = t.outcome.status;
+
+  // The run's own files are those of the samples with the linear system.
+  const Track& main = tracks[1];
+  std::vector<std::string> header{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
+                                  "exact_kl", "log_likelihood"};
+  for (const Track& t : tracks) {
+    header.push_back(fmt::format("objective_{}", t.name));
+    header.push_back(fmt::format("reward_{}", t.name));
+  }
+  std::vector<std::vector<double>> rows;
+  for (std::size_t i = 0; i < main.steps.size(); ++i) {
+    rows.push_back({main.steps[i], main.steps[i], main.seconds[i], main.reward[i], main.exact_reward[i], main.kl[i],
+                    Figures::none});
+    for (const Track& t : tracks) {
+      const bool there = i < t.steps.size() && t.steps[i] == main.steps[i];
+      rows.back().push_back(there ? t.objective[i] : Figures::none);
+      rows.back().push_back(there ? t.reward[i] : Figures::none);
+    }
+  }
+  io::write_file(context.folder / "metrics.csv", io::csv_bytes(header, rows));
+  io::write_file(context.folder / "theta.npy",
+                 io::npy_bytes(main.thetas, std::array{main.steps.size(), ring.start.size()}));
+  if (status != Status::diverged) {
+    const std::vector<float> states(main.samples.states.begin(), main.samples.states.end());
+    io::write_file(context.folder / "samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
+  }
+
+  Summary s = summary_of(c, context.threads);
+  s.method = "implicit";
+  s.steps = static_cast<std::int64_t>(main.steps.back());
+  s.status = to_string(status);
+  s.theta = main.theta;
+  s.figures = {main.reward.back(), main.exact_reward.back(), main.kl.back()};
+  s.gradient_evaluations = s.steps;
+  s.seconds = seconds;
+  Json& more = s.more;
+  more["results"] = timing_rows(timings);
+  more["optimum"] = ring.optimum;
+  more["best_reward"] = mean(ring.best_law, ring.objective.reward());
+  more["best_objective"] = ring.objective.value(ring.best_law);
+  for (const Track& t : tracks)
+    more["loops"].push_back({{"loop", t.name},
+                             {"theta", t.theta},
+                             {"reward", t.reward.back()},
+                             {"exact_reward", t.exact_reward.back()},
+                             {"objective", t.objective.back()},
+                             {"exact_kl", t.kl.back()}});
+  io::write_file(context.folder / "summary.json", to_json(s));
+
+  std::string text =
+      fmt::format("{} (seed {}): {}, {} steps in {:.2f} s\n", c.experiment, c.seed, s.status, s.steps, s.seconds);
+  text += fmt::format("  {:<26}{:>10}{:>14}{:>12}{:>12}\n", "loop", "reward", "exact reward", "objective", "exact KL");
+  for (const Track& t : tracks)
+    text += fmt::format("  {:<26}{:>10.4f}{:>14.4f}{:>12.5f}{:>12.2e}\n", t.label, t.reward.back(),
+                        t.exact_reward.back(), t.objective.back(), t.kl.back());
+  text += fmt::format("  {:<26}{:>10}{:>14.4f}{:>12.5f}\n", "the optimum", "", more["best_reward"].get<double>(),
+                      more["best_objective"].get<double>());
+  if (!timings.empty()) text += fmt::format("  {:<26}{:>10}{:>14}{:>12}\n", "gradient", "states", "error", "seconds");
+  for (const GradientTiming& t : timings)
+    text += fmt::format("  {:<26}{:>10}{:>14.1e}{:>12.2g}\n", t.dense ? "dense" : "banded", t.states, t.gradient_error,
+                        t.seconds);
+  FinishedRun done{std::move(s), std::move(text), {}};
+  for (const Track& t : tracks)
+    if (t.outcome.divergence)
+      done.complaints.push_back(fmt::format(
+          "{}: diverged at step {}: coordinate {} of the gradient or of theta is not finite; a learning_rate smaller "
+          "than {} may help",
+          t.label, t.outcome.divergence->step, t.outcome.divergence->coordinate + 1, c.learning_rate));
+  return done;
+}
+
+}  // namespace program

@@ -1,0 +1,60 @@
+#include "langevin/divergence.hpp"
+
+#include "implicit_diffusion/langevin/potential.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <vector>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+// Weights of the objective that are out of proportion are named first.
+std::string divergence_advice(const LangevinConfiguration& c, std::span<const double> theta,
+                              std::optional<Divergence::Where> where) {
+  Potential<float> potential = c.potential.make();
+  potential.prepare(theta);
+  if (const auto stable = potential.largest_stable_step(); stable && c.step_size >= *stable)
+    return fmt::format("step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
+
+  constexpr double strong = 100;
+  std::vector<std::string> changes;
+  const bool learns = moves_theta(c.method);
+  const bool smooth = c.method == Method::guided || c.method == Method::unrolled;
+  if (const auto& r = smooth ? c.smooth_reward : c.reward; r && (learns || smooth)) {
+    const char* table = smooth ? "smooth_reward" : "reward";
+    if (c.method != Method::unrolled && std::abs(r->lambda) > (learns ? strong : 0))
+      changes.push_back(fmt::format("{}.lambda nearer to 0 than {}", table, r->lambda));
+    if (const auto denominator = r->denominator(); denominator && *denominator < 1 / strong)
+      changes.push_back(fmt::format("{}.denominator larger than {}", table, *denominator));
+  }
+  if (learns && !smooth && c.reference && c.reference->beta > strong)
+    changes.push_back(fmt::format("reference.beta smaller than {}", c.reference->beta));
+  if (learns && !smooth && c.base && c.base->beta > strong)
+    changes.push_back(fmt::format("base.beta smaller than {}", c.base->beta));
+  const bool overflows = learns && where == Divergence::Where::gradient && !changes.empty();
+  if (learns && !overflows) changes.push_back(fmt::format("learning_rate smaller than {}", c.learning_rate));
+  if (!overflows) changes.push_back(fmt::format("step_size smaller than {}", c.step_size));
+  return fmt::format("a {} may help", fmt::join(changes, " or a "));
+}
+
+std::string describe_divergence(const Divergence& d, const LangevinConfiguration& c, std::span<const double> theta) {
+  std::string text = fmt::format("diverged at step {}: ", d.step);
+  switch (d.where) {
+    case Divergence::Where::sample:
+      text += fmt::format("coordinate {} of sample {} is not finite", d.coordinate + 1, d.sample);
+      break;
+    case Divergence::Where::gradient:
+      text += fmt::format("coordinate {} of the gradient is not finite", d.coordinate + 1);
+      break;
+    case Divergence::Where::parameter:
+      text += fmt::format("coordinate {} of theta left the domain of the potential", d.coordinate + 1);
+      break;
+  }
+  return text + "; " + divergence_advice(c, theta, d.where);
+}
+
+}  // namespace program

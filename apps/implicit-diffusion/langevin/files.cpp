@@ -1,0 +1,71 @@
+#include "langevin/files.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/population_arrays.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+namespace program {
+
+using namespace implicit_diffusion;
+namespace fs = std::filesystem;
+
+RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration) {
+  require_run(folder);
+  RunFiles run{read_run_table(folder, {"step", "gradient_evaluations", "seconds", "reward"}),
+               std::move(configuration),
+               {},
+               {},
+               {}};
+  std::error_code error;
+  const io::Array theta = io::read_npy(folder / "theta.npy");
+  const std::size_t p = run.configuration.start.theta.size();
+  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] != run.columns.front().size())
+    throw Error(
+        ErrorKind::data, io::display(folder / "theta.npy"),
+        fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
+  for (std::size_t i = 0; i < theta.shape[0]; ++i)
+    run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
+                           theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
+  const Potential<float> potential = run.configuration.potential.make();
+  for (std::size_t i = 0; i < run.theta.size(); ++i) {
+    const bool finite =
+        std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
+    if (!finite || potential.find_inadmissible(run.theta[i]))
+      throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
+                  fmt::format("row {} is not a parameter of the potential", i + 1));
+  }
+  if (fs::exists(folder / "samples.npy", error))
+    run.samples = read_population(folder / "samples.npy", potential.dimension());
+  if (fs::exists(folder / "snapshots.npy", error)) {
+    const io::Array a = io::read_npy(folder / "snapshots.npy");
+    const auto& steps = run.configuration.snapshots;
+    if (a.shape.size() != 3 || a.shape[0] > steps.size() || a.shape[2] != potential.dimension())
+      throw Error(ErrorKind::data, io::display(folder / "snapshots.npy"), "has another shape than config.toml says");
+    const std::size_t each = a.shape[1] * a.shape[2];
+    for (std::size_t k = 0; k < a.shape[0]; ++k)
+      run.snapshots.emplace_back(
+          steps[k], from_rows<float>(std::span<const double>(a.values).subspan(k * each, each), a.shape[2]));
+  }
+  return run;
+}
+
+void write_run(const fs::path& folder, const RunResult& result, const Recorder& recorder, const Summary& summary) {
+  recorder.rows().write(folder);
+  const Population<float>& x = result.state.population;
+  if (result.outcome.status != Status::diverged)
+    io::write_file(folder / "samples.npy", io::npy_bytes(to_rows(x), std::array{x.size(), x.dimension()}));
+  if (const std::vector<float>& kept = recorder.snapshots(); !kept.empty())
+    io::write_file(folder / "snapshots.npy",
+                   io::npy_bytes(kept, std::array{kept.size() / (x.size() * x.dimension()), x.size(), x.dimension()}));
+  io::write_file(folder / "summary.json", to_json(summary));
+}
+
+}  // namespace program

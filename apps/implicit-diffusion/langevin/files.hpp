@@ -1,0 +1,27 @@
+// The files of a Langevin run: writing them, and reading them back for a report.
+#pragma once
+
+#include "experiment/run_directory.hpp"
+#include "langevin/recorder.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace program {
+
+// A run as its files tell it.
+struct RunFiles : RunTable {
+  LangevinConfiguration configuration;
+  std::vector<std::vector<double>> theta;                             // a row for each row of metrics.csv
+  Population<float> samples;                                          // empty where the run diverged
+  std::vector<std::pair<std::int64_t, Population<float>>> snapshots;  // after those steps
+};
+RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration);
+
+// Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
+void write_run(const std::filesystem::path& folder, const RunResult& result, const Recorder& recorder,
+               const Summary& summary);
+
+}  // namespace program

@@ -1,0 +1,102 @@
+#include "langevin/pictures.hpp"
+
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+LawPictures::LawPictures(const RunFiles& run)
+    : run_(run),
+      potential_(run.configuration.potential.make()),
+      shown_(std::min<std::size_t>(2, potential_.dimension())) {
+  const LangevinConfiguration& c = run.configuration;
+  window_.include(law(run.theta.front()));
+  window_.include(law(run.theta.back()));
+  if (c.reference) find_target(*c.reference);
+  if (c.reward && shown_ == 2) markers_.push_back({c.reward->centre[0], c.reward->centre[1], "reward"});
+}
+
+report::Figure LawPictures::start() const {
+  const LangevinConfiguration& c = run_.configuration;
+  Population<float> x(static_cast<std::size_t>(c.particles), potential_.dimension());
+  LawPicture picture{
+      "π*(θ) at step 0", "The samples before the first step.", law(run_.theta.front()), &x, target(), markers_,
+      three_in_a_row()};
+  try {
+    make_start(c, x.dimension()).draw(x, 0);
+  } catch (const Error&) {
+    picture.caption = "The samples it started from are no longer there.";
+    picture.samples = nullptr;
+  }
+  return draw(picture, window_);
+}
+
+report::Figure LawPictures::end() const {
+  return end(fmt::format("π*(θ) at step {:.0f}", run_.columns.front().back()), three_in_a_row());
+}
+
+report::Figure LawPictures::end(const std::string& title, bool narrow) const {
+  const bool none = run_.samples.size() == 0;
+  std::string caption = none ? "The run diverged: there are no samples." : "The samples after the last step.";
+  if (!none && run_.configuration.method == Method::guided)
+    caption += fmt::format(" Guidance moves them away from {}, not θ.", the_law);
+  return draw({title, caption, law(run_.theta.back()), none ? nullptr : &run_.samples, target(), markers_, narrow},
+              window_);
+}
+
+std::optional<report::Figure> LawPictures::reference() const {
+  if (!has_reference_law()) return std::nullopt;
+  return draw({"The reference",
+               fmt::format("The law to be learnt, and {} points of it.", target_->points.size()),
+               law(run_.configuration.reference->theta),
+               nullptr,
+               target(),
+               {},
+               three_in_a_row(),
+               "the reference"},
+              window_);
+}
+
+std::string LawPictures::text() const {
+  std::string text = fmt::format(
+      "{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once they have had the "
+      "time.",
+      the_law);
+  if (potential_.dimension() > 2) text += " Shown are marginals in the first two coordinates.";
+  if (!missing_.empty()) text += " " + missing_;
+  return text;
+}
+
+void LawPictures::find_target(const ReferenceSpec& reference) {
+  constexpr std::size_t most_points = 1000;  // of a reference that is a law
+  if (!reference.theta.empty()) {
+    window_.include(law(reference.theta));
+    target_ = Target{"reference", Population<float>(std::min(reference.batch, most_points), potential_.dimension())};
+    MixtureSampler(*potential_.law(reference.theta), Noise(run_.configuration.seed)).draw(target_->points, 0);
+    return;
+  }
+  try {
+    target_ = Target{"data", reference.data->samples(potential_.dimension())};
+    window_.include(target_->points);
+  } catch (const Error&) {
+    missing_ = "The data are not drawn: their file is no longer there.";
+  }
+}
+
+GaussianMixture LawPictures::law(std::span<const double> theta) const {
+  return marginal(*potential_.law(theta), shown_);
+}
+
+std::string LawPictures::thumbnail(const std::string& title, std::span<const double> theta,
+                                   const Population<float>& x) const {
+  return draw_thumbnail({title, "", law(theta), &x, nullptr, {}}, window_);
+}
+
+bool has_law(const RunFiles& run) { return run.configuration.potential.make().law(run.theta.back()).has_value(); }
+
+}  // namespace program

@@ -1,0 +1,220 @@
+#include "langevin/potential_specs.hpp"
+
+#include "experiment/limits.hpp"
+#include "experiment/spec.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/langevin/mixture.hpp"
+#include "implicit_diffusion/langevin/potential.hpp"
+#include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/wells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+using Sign = TableReader::Sign;
+
+const EnumNames<CovarianceForm> covariances{{"direct", CovarianceForm::direct}, {"cholesky", CovarianceForm::cholesky}};
+
+void check_centres(const TableReader& t, const Matrix& centres, double width) {
+  for (const std::vector<double>& c : centres) {
+    check_coordinates(t, "centres", c);
+    for (const double x : c)
+      if (const auto what = describe_if_too_far(x, std::sqrt(width / 2))) t.fail("centres", *what);
+  }
+}
+
+// The last row of a theta.npy.
+std::vector<double> read_theta(const std::filesystem::path& path) {
+  const io::Array a = io::read_npy(path);
+  const auto fail = [&](const std::string& what) { throw Error(ErrorKind::data, io::display(path), what); };
+  if (a.shape.empty() || a.shape.size() > 2 || a.values.empty())
+    fail("not an array of parameters, shape (rows, p) or (p,)");
+  const std::size_t p = a.shape.back();
+  std::vector<double> theta(a.values.end() - static_cast<std::ptrdiff_t>(p), a.values.end());
+  for (std::size_t j = 0; j < p; ++j)
+    if (!std::isfinite(theta[j])) fail(fmt::format("column {} of the last row is {}", j + 1, theta[j]));
+  return theta;
+}
+
+// What is wrong with a law for single precision, and whether it is a mean or a covariance.
+struct Misfit {
+  enum class Of { mean, covariance } of;
+  std::string what;
+};
+std::optional<Misfit> find_misfit(const GaussianMixture& law) {
+  constexpr double smallest = 1e-37, largest = 1e37;  // the inverse is needed too
+  for (const Gaussian& g : law.components)
+    for (std::size_t a = 0; a < g.mean.size(); ++a) {
+      const double variance = g.covariance[a * g.mean.size() + a];
+      if (!(variance >= smallest && variance <= largest))
+        return Misfit{Misfit::Of::covariance,
+                      fmt::format("a variance of {:.6g} does not fit into single precision", variance)};
+      if (const auto what = describe_if_too_far(g.mean[a], std::sqrt(variance))) return Misfit{Misfit::Of::mean, *what};
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void QuadraticSpec::read(TableReader& t) {
+  precision = t.matrix("precision");
+  for (std::size_t i = 0; i < precision.size(); ++i)
+    for (std::size_t j = 0; j < precision[i].size(); ++j)
+      if (const double v = precision[i][j];
+          std::abs(v) > TableReader::largest || (i == j && v > 0 && !TableReader::fits(v)))
+        t.fail("precision", fmt::format("{} does not fit into single precision", v));
+}
+Quadratic QuadraticSpec::make() const { return Quadratic(precision); }
+
+void WellsSpec::read(TableReader& t) {
+  centres = t.matrix("centres");
+  width = t.number("width", width, Sign::positive);
+  check_centres(t, centres, width);
+}
+SoftmaxWells WellsSpec::make() const { return {centres, width}; }
+
+void LogisticWellsSpec::read(TableReader& t) {
+  centres = t.matrix("centres");
+  width = t.number("width", width, Sign::positive);
+  floor = t.number("floor", floor, Sign::positive);
+  check_centres(t, centres, width);
+}
+LogisticWells LogisticWellsSpec::make() const { return {centres, width, floor}; }
+
+void MixtureSpec::read(TableReader& t) {
+  components = static_cast<std::size_t>(t.integer("components", 2, 1, 10000));
+  dimension = static_cast<std::size_t>(t.integer("dimension", 2, 1, 32));
+  covariance = t.choice("covariance", CovarianceForm::direct, covariances);
+  kappa = t.number("kappa", 0.5, Sign::positive);
+}
+Mixture MixtureSpec::make() const { return {components, dimension, {covariance, kappa}}; }
+
+bool MixtureSpec::is_logarithm(std::size_t j) const {
+  const Mixture mixture = make();
+  if (j < components) return true;
+  if (covariance == CovarianceForm::direct || j < mixture.covariance_at(0)) return false;
+  // Row a of a lower triangle ends with its diagonal, at a (a + 3) / 2.
+  const std::size_t at = (j - mixture.covariance_at(0)) % mixture.covariance_size();
+  for (std::size_t a = 0; a < dimension; ++a)
+    if (at == a * (a + 3) / 2) return true;
+  return false;
+}
+
+std::optional<std::string> MixtureSpec::find_mistake(std::span<const double> theta) const {
+  if (covariance != CovarianceForm::direct) return std::nullopt;
+  const Mixture mixture = make();
+  for (std::size_t i = 0; i < components; ++i)
+    if (const auto what = find_asymmetry(theta.subspan(mixture.covariance_at(i), dimension * dimension), dimension))
+      return fmt::format("the covariance of component {} is not symmetric: {}", i + 1, *what);
+  return std::nullopt;
+}
+
+std::optional<std::vector<double>> MixtureSpec::read_law(TableReader& t) const {
+  if (!t.has("means")) return std::nullopt;
+  const std::vector<double> logits = t.numbers("logits", std::vector<double>(components));
+  const auto means = t.matrix("means");
+  const auto spreads = t.matrices("covariances");
+  for (const auto& [given, count] :
+       {std::pair{"logits", logits.size()}, std::pair{"means", means.size()}, std::pair{"covariances", spreads.size()}})
+    if (count != components) t.fail(given, fmt::format("{} given, the mixture has {} components", count, components));
+  std::vector<Gaussian> parts;
+  const std::size_t d = dimension;
+  for (std::size_t i = 0; i < components; ++i) {
+    if (means[i].size() != d)
+      t.fail("means", fmt::format("mean {} has {} coordinates, the dimension is {}", i + 1, means[i].size(), d));
+    if (spreads[i].size() != d || std::any_of(spreads[i].begin(), spreads[i].end(),
+                                              [d](const std::vector<double>& row) { return row.size() != d; }))
+      t.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, d, d));
+    parts.push_back({means[i], {}});
+    for (const std::vector<double>& row : spreads[i])
+      parts[i].covariance.insert(parts[i].covariance.end(), row.begin(), row.end());
+    if (const auto what = find_asymmetry(parts[i].covariance, d))
+      t.fail("covariances", fmt::format("matrix {} is not symmetric: {}", i + 1, *what));
+  }
+  const Mixture mixture = make();
+  std::vector<double> theta;
+  try {
+    theta = mixture.parameters_of(logits, parts);
+  } catch (const Error& e) {
+    t.fail("covariances", e.what());
+  }
+  if (const auto bad = find_misfit(mixture.law(theta)))
+    t.fail(bad->of == Misfit::Of::mean ? "means" : "covariances", bad->what);
+  return theta;
+}
+
+void PotentialSpec::read(TableReader& t) {
+  choose_spec(part, t);
+  std::visit([&](auto& spec) { spec.read(t); }, part);
+  try {
+    (void)make();
+  } catch (const Error& e) {  // where() is a field of the part, which is a key of the table
+    t.fail(e.where(), e.reason());
+  }
+}
+
+template <class Real>
+Potential<Real> PotentialSpec::make() const {
+  return std::visit([](const auto& spec) -> Potential<Real> { return spec.make(); }, part);
+}
+template Potential<float> PotentialSpec::make() const;
+template Potential<double> PotentialSpec::make() const;
+
+ThetaDescription PotentialSpec::describe() const {
+  return std::visit([](const auto& spec) { return spec.describe; }, part);
+}
+
+bool PotentialSpec::is_logarithm(std::size_t j) const {
+  return std::visit([j](const auto& spec) { return spec.is_logarithm(j); }, part);
+}
+
+void check_parameters(const TableReader& t, std::string_view key, const PotentialSpec& spec,
+                      std::span<const double> theta) {
+  const Potential<float> potential = spec.make();
+  if (const auto j = potential.find_inadmissible(theta))
+    t.fail(key, fmt::format("number {} makes a covariance that is not positive definite", *j + 1));
+  std::visit(
+      [&](const auto& part) {
+        if constexpr (requires { part.find_mistake(theta); })
+          if (const auto what = part.find_mistake(theta)) t.fail(key, *what);
+      },
+      spec.part);
+  if (const auto bad = find_misfit(*potential.law(theta))) t.fail(key, bad->what);
+}
+
+std::vector<double> read_parameters(TableReader& t, const PotentialSpec& spec, const std::filesystem::path& folder) {
+  for (const char* way : {"theta_file", "data", "means"})
+    if (t.has("theta") && t.contains(way)) t.fail(way, "theta is given too; one of them is meant");
+  std::vector<double> theta;
+  const bool given = t.has("theta");
+  if (given) {
+    theta = t.numbers("theta", {});
+  } else if (t.has("theta_file")) {
+    theta = read_theta(t.locate("theta_file", folder));
+    t.record("theta", toml_number(theta));  // the file may be gone or changed when this run is repeated
+  } else {
+    return std::visit(
+        [&](const auto& part) {
+          if constexpr (requires { part.read_law(t); }) return part.read_law(t).value_or(std::vector<double>());
+          return std::vector<double>();
+        },
+        spec.part);
+  }
+  if (const std::size_t p = spec.make().parameters(); theta.size() != p) {
+    const std::string what = fmt::format("{} numbers, the potential has {} parameters", theta.size(), p);
+    if (given) t.fail("theta", what);
+    throw Error(ErrorKind::data, io::display(t.locate("theta_file", folder)), what);
+  }
+  check_parameters(t, given ? "theta" : "theta_file", spec, theta);
+  return theta;
+}
+
+}  // namespace program

@@ -1,0 +1,102 @@
+// The built-in potentials as files have them: their keys, the ways to give their parameters, and what reports and checks need to know of these.
+#pragma once
+
+#include "experiment/table_reader.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace implicit_diffusion {
+template <class Real>
+class Potential;
+class Quadratic;
+class SoftmaxWells;
+class LogisticWells;
+class Mixture;
+enum class CovarianceForm;
+struct GaussianMixture;
+}  // namespace implicit_diffusion
+
+namespace program {
+
+// What theta is of the law, for reports.
+struct ThetaDescription {
+  bool by_well;      // a parameter for each well, whose centre and width stay
+  bool covariances;  // they depend on theta
+};
+
+struct QuadraticSpec {
+  static constexpr const char* name = "quadratic";
+  static constexpr ThetaDescription describe{.by_well = false, .covariances = false};
+  Matrix precision;
+
+  void read(TableReader& t);
+  implicit_diffusion::Quadratic make() const;
+  bool is_logarithm(std::size_t) const { return false; }
+};
+
+struct WellsSpec {
+  static constexpr const char* name = "wells";
+  static constexpr ThetaDescription describe{.by_well = true, .covariances = false};
+  Matrix centres;
+  double width = 2.0;  // q
+
+  void read(TableReader& t);
+  implicit_diffusion::SoftmaxWells make() const;
+  bool is_logarithm(std::size_t) const { return true; }
+};
+
+struct LogisticWellsSpec {
+  static constexpr const char* name = "logistic-wells";
+  static constexpr ThetaDescription describe{.by_well = true, .covariances = false};
+  Matrix centres;
+  double width = 1.0;
+  double floor = 0.1;  // the smallest weight
+
+  void read(TableReader& t);
+  implicit_diffusion::LogisticWells make() const;
+  bool is_logarithm(std::size_t) const { return true; }
+};
+
+struct MixtureSpec {
+  static constexpr const char* name = "mixture";
+  static constexpr ThetaDescription describe{.by_well = false, .covariances = true};
+  std::size_t components = 2, dimension = 2;
+  implicit_diffusion::CovarianceForm covariance{};
+  double kappa = 0.5;
+
+  void read(TableReader& t);
+  implicit_diffusion::Mixture make() const;
+  bool is_logarithm(std::size_t j) const;
+  // Its parameters may also be given as logits, means and covariances; nothing where they are not.
+  std::optional<std::vector<double>> read_law(TableReader& t) const;
+  // What is wrong with parameters that are given as numbers.
+  std::optional<std::string> find_mistake(std::span<const double> theta) const;
+};
+
+// The list of them; the potential of a file that names none is the second.
+struct PotentialSpec {
+  std::variant<QuadraticSpec, WellsSpec, LogisticWellsSpec, MixtureSpec> part = WellsSpec();
+
+  void read(TableReader& t);
+  // Real is float, which runs use, or double, which they are checked with.
+  template <class Real = float>
+  implicit_diffusion::Potential<Real> make() const;
+
+  ThetaDescription describe() const;
+  // Whether parameter j is one, of a weight or a diagonal.
+  bool is_logarithm(std::size_t j) const;
+};
+
+// The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what its law is made of. Empty
+// where none is given. Throws a usage Error where the potential has no law there, or none that can be sampled.
+std::vector<double> read_parameters(TableReader& t, const PotentialSpec& potential,
+                                    const std::filesystem::path& folder);
+void check_parameters(const TableReader& t, std::string_view key, const PotentialSpec& potential,
+                      std::span<const double> theta);
+
+}  // namespace program

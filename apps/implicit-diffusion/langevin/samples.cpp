@@ -1,0 +1,32 @@
+#include "langevin/samples.hpp"
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/samples.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/population_arrays.hpp"
+
+#include <fmt/format.h>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+Population<float> read_population(const std::filesystem::path& path, std::size_t dimension) {
+  const io::Array a = io::read_samples(path);
+  if (a.shape[1] != dimension)
+    throw Error(ErrorKind::data, io::display(path),
+                fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
+  Population<float> x = from_rows<float, double>(a.values, dimension);
+  if (const auto bad = find_nonfinite(x))
+    throw Error(
+        ErrorKind::data, io::display(path),
+        fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
+  return x;
+}
+
+const Population<float>& SampleFile::samples(std::size_t dimension) const {
+  std::call_once(once_, [&] { samples_ = read_population(path_, dimension); });
+  return *samples_;
+}
+
+}  // namespace program

@@ -1,0 +1,75 @@
+#include "rates/run.hpp"
+
+#include "experiment/console.hpp"
+#include "experiment/finished_parts.hpp"
+#include "experiment/interrupt.hpp"
+#include "experiment/runs.hpp"
+#include "rates/curves.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace program {
+
+using namespace implicit_diffusion;
+
+int run_rates(const RatesConfiguration& c, const RunOptions& o,
+              const std::function<std::string(const std::filesystem::path&)>& report) {
+  const Interrupt interrupt;
+  const OpenFolder folder = open_folder(o, c);
+  FinishedParts parts(c, folder.path, o.resume, o.quiet);
+  if (o.resume) write_configuration(folder.path, c);
+  std::vector<RateCurve> curves;
+  // A curve that was finished before, if it has these horizons: with --resume there may be others.
+  const auto add_curve = [&](const char* kind, double exponent, const auto& horizons, auto&& make) {
+    const std::string part = fmt::format("{}-{}", kind, exponent);
+    RateCurve found{kind, exponent, {}};
+    const std::vector<double> numbers = parts.find(part).value_or(std::vector<double>{});
+    if (numbers.size() % 3 != 0) parts.refuse(part, "is not made of whole rows");
+    for (std::size_t i = 0; i < numbers.size(); i += 3)
+      found.rows.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+    if (!std::equal(found.rows.begin(), found.rows.end(), horizons.begin(), horizons.end(),
+                    [](const RateRow& row, auto h) { return row.horizon == static_cast<double>(h); })) {
+      found.rows = make();
+      std::vector<double> rows;
+      for (const RateRow& row : found.rows) rows.insert(rows.end(), {row.horizon, row.worst_average, row.worst_target});
+      parts.keep(part, rows);
+    }
+    curves.push_back(std::move(found));
+    if (!o.quiet) print_error(fmt::format("{}: {} done\n", c.experiment, label_of(curves.back())));
+    return !interrupt.token().stop_requested();
+  };
+  bool all = true;
+  for (const double a : c.exponents)
+    if (!(all = add_curve("discrete", a, c.steps, [&] { return discrete_rates(a, c.scale, c.targets, c.steps); })))
+      break;
+  if (all)  // a signal during the last one has interrupted nothing
+    add_curve("flow", flow_exponent, c.times, [&] {
+      return flow_rates(rate_targets(c.largest_target, c.target_ratio), c.times, static_cast<int>(c.steps_per_time));
+    });
+
+  Summary s = summary_of(c, 1);
+  s.steps = c.steps.back();
+  s.gradient_evaluations = -1;  // there are none
+  s.status = all ? "completed" : "interrupted";
+  s.seconds = parts.seconds();
+  s.more = json_of(curves);
+  io::write_file(folder.path / "summary.json", to_json(s));
+
+  std::string text = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
+  text += fmt::format("  {:<12}{:>14}{:>16}{:>12}{:>18}\n", "", "horizon", "worst average", "slope", "the theorem's");
+  for (const RateCurve& curve : curves) {
+    for (const RateRow& row : curve.rows) {
+      const bool last = &row == &curve.rows.back();
+      text +=
+          fmt::format("  {:<12}{:>14.0f}{:>16.4f}{:>12}{:>18}\n", &row == &curve.rows.front() ? label_of(curve) : "",
+                      row.horizon, row.worst_average, last ? fmt::format("{:.3f}", fitted_slope(curve.rows)) : "",
+                      last ? fmt::format("{:.3f}", promised_exponent(curve)) : "");
+    }
+  }
+  close_run(folder.path, text, o, [&] { return report(folder.path); });
+  return exit_code(s.status, interrupt.signal());
+}
+
+}  // namespace program
