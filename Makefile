@@ -32,7 +32,7 @@ configure:
 	@cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=ON
 
 .PHONY: build
-build: configure ## build everything: library, program, tests, benchmarks, examples
+build: configure ## build everything: library, program, tests, examples
 	@cmake --build --preset release
 
 .PHONY: test

@@ -9,17 +9,34 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(implicit_diffusion_warnings INTERFACE -Wno-restrict)
 endif()
 
-# implicit_diffusion_test(langevin/potential_test): one GoogleTest program of one file.
-function(implicit_diffusion_test path)
-  cmake_path(GET path FILENAME name)
-  add_executable(${name} ${path}.cpp)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE implicit_diffusion::core implicit_diffusion_warnings
-    fmt::fmt Eigen3::Eigen GTest::gtest_main ${ARGN})
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+# implicit_diffusion_tests(langevin law potential): one GoogleTest program, langevin_test, of langevin/law_test.cpp and
+# langevin/potential_test.cpp.
+#     FOLDER name             where the files are, if not in one of the program's name
+#     PRECOMPILED target      takes the compiled headers of another program; its options must be the same
+#     NOT_ONE_BY_ONE          the caller adds the tests
+#     LIBRARIES, OPTIONS, DEFINITIONS
+function(implicit_diffusion_tests name)
+  cmake_parse_arguments(arg "NOT_ONE_BY_ONE" "FOLDER;PRECOMPILED" "LIBRARIES;OPTIONS;DEFINITIONS" ${ARGN})
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${name})
+  endif()
+  list(TRANSFORM arg_UNPARSED_ARGUMENTS REPLACE "(.+)" "${arg_FOLDER}/\\1_test.cpp" OUTPUT_VARIABLE files)
+  add_executable(${name}_test ${files})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
+  # What is to be fast is in the library.
+  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1> ${arg_OPTIONS})
+  target_compile_definitions(${name}_test PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${name}_test PRIVATE implicit_diffusion::core implicit_diffusion_warnings
+    fmt::fmt Eigen3::Eigen GTest::gtest_main ${arg_LIBRARIES})
+  if(arg_PRECOMPILED)
+    target_precompile_headers(${name}_test REUSE_FROM ${arg_PRECOMPILED})
+  endif()
+  if(NOT arg_NOT_ONE_BY_ONE)
+    gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60)
+  endif()
 endfunction()
 
-# implicit_diffusion_kernels(name [DEFINITIONS ...]): object libraries NAME_LEVEL of the kernels, one for each level.
+# implicit_diffusion_kernels(name [DEFINITIONS ...] [OPTIMISE -O1]): object libraries NAME_LEVEL of the kernels, one for each level.
 # Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
 # all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
 # stack; src/langevin/double_kernels.cpp, the same templates over double, has all checks.
@@ -31,7 +48,7 @@ endfunction()
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag("-mmove-max=512 -mstore-max=512" IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
 function(implicit_diffusion_kernels name)
-  cmake_parse_arguments(arg "" "" "DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "" "OPTIMISE" "DEFINITIONS" ${ARGN})
   foreach(level baseline v3 v4)
     set(options -O3 -march=x86-64-${level})
     if(level STREQUAL baseline)
@@ -44,7 +61,7 @@ function(implicit_diffusion_kernels name)
     target_compile_features(${name}_${level} PRIVATE cxx_std_20)
     target_include_directories(${name}_${level} PRIVATE ${PROJECT_SOURCE_DIR}/include)
     target_compile_definitions(${name}_${level} PRIVATE ${arg_DEFINITIONS})
-    target_compile_options(${name}_${level} PRIVATE ${options} -ffp-contract=off -fno-math-errno
+    target_compile_options(${name}_${level} PRIVATE ${options} ${arg_OPTIMISE} -ffp-contract=off -fno-math-errno
       -fno-sanitize=undefined
       $<$<CXX_COMPILER_ID:GNU>:--param=max-completely-peel-times=12>
       "$<$<CXX_COMPILER_ID:GNU>:--param=asan-instrumentation-with-call-threshold=0;--param=asan-stack=0>")

@@ -52,6 +52,7 @@ Integer as_integer(Real x) { return {one::as_integer(x.a), one::as_integer(x.b)}
 Real as_real(Integer x) { return {one::as_real(x.a), one::as_real(x.b)}; }
 Real to_real(Integer x) { return {one::to_real(x.a), one::to_real(x.b)}; }
 Integer wrap_add(Integer x, Integer y) { return {one::wrap_add(x.a, y.a), one::wrap_add(x.b, y.b)}; }
+Integer wrap_subtract(Integer x, Integer y) { return {one::wrap_subtract(x.a, y.a), one::wrap_subtract(x.b, y.b)}; }
 template <int n>
 Integer shift_left(Integer x) {
   return {one::shift_left<n>(x.a), one::shift_left<n>(x.b)};
