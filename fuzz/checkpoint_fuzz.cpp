@@ -12,7 +12,8 @@ namespace {
 
 using implicit_diffusion::Error;
 using implicit_diffusion::ErrorKind;
-using implicit_diffusion::io::Checkpoint;
+using implicit_diffusion::io::CheckpointReader;
+using implicit_diffusion::io::CheckpointWriter;
 
 template <class T>
 void append(std::string& to, T number) {
@@ -55,9 +56,9 @@ std::string with_checksums(std::string_view bytes) {
   return out;
 }
 
-std::optional<Checkpoint> read(std::string_view bytes) {
+std::optional<CheckpointReader> read(std::string_view bytes) {
   try {
-    return Checkpoint::from_bytes(bytes, "input");
+    return CheckpointReader(std::string(bytes), "input");
   } catch (const Error& e) {
     fuzz::require(e.kind() == ErrorKind::data && std::string_view(e.what()).starts_with("input: "),
                   "a refusal is a data Error that names the file");
@@ -65,14 +66,20 @@ std::optional<Checkpoint> read(std::string_view bytes) {
   }
 }
 
+std::string written_again(const CheckpointReader& c) {
+  CheckpointWriter writer;
+  for (const std::string& name : c.names()) writer.put(name, c.text(name));
+  return writer.to_bytes();
+}
+
 // Accepted or refused, without a crash; and what was accepted, written again, reads back the same.
 void check(std::string_view bytes) {
-  const std::optional<Checkpoint> c = read(bytes);
+  const std::optional<CheckpointReader> c = read(bytes);
   if (!c) return;
-  const std::string written = c->to_bytes();
+  const std::string written = written_again(*c);
   fuzz::require(written.size() == bytes.size(), "nothing but sections is in a checkpoint");
-  const std::optional<Checkpoint> again = read(written);
-  fuzz::require(again && again->to_bytes() == written, "what was written reads back the same");
+  const std::optional<CheckpointReader> again = read(written);
+  fuzz::require(again && written_again(*again) == written, "what was written reads back the same");
   try {
     (void)c->numbers<double>("theta");
     (void)c->numbers<float>("samples");
@@ -85,14 +92,14 @@ void check(std::string_view bytes) {
 }  // namespace
 
 std::vector<std::string> fuzz::seeds() {
-  Checkpoint small, more;
-  small.put_number<std::int64_t>("step", 3);
+  CheckpointWriter small, more;
+  save(small, "step", std::int64_t{3});
   more.put("configuration", "particles = 2\n");
   more.put("empty", "");
-  more.put_number<std::int64_t>("step", 1'000'000);
-  more.put_numbers("theta", std::vector<double>{1, -0.5});
-  more.put_numbers("samples", std::vector<float>{1, 2, 3, 4});
-  return {Checkpoint().to_bytes(), small.to_bytes(), more.to_bytes()};
+  save(more, "step", std::int64_t{1'000'000});
+  save(more, "theta", std::vector<double>{1, -0.5});
+  save(more, "samples", std::vector<float>{1, 2, 3, 4});
+  return {CheckpointWriter().to_bytes(), small.to_bytes(), more.to_bytes()};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

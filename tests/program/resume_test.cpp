@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <span>
+#include <string>
 
 #include "implicit_diffusion/io/checkpoint.hpp"
+#include "io/sections.hpp"
 #include "program/same_run.hpp"
 
 namespace program_test {
@@ -196,9 +200,9 @@ class PartsOf : public testing::TestWithParam<Parts> {
   Result go(const std::string& output, const Words& more = {}) const {
     return run(folder, Words{"run"} + GetParam().words + Words{"--no-report", "--output", output} + more);
   }
-  io::Checkpoint newest(const std::string& output) const {
-    return io::newest_checkpoint(folder / output / "checkpoints", [](const std::string& why) { FAIL() << why; })
-        .value();
+  std::map<std::string, std::string> newest(const std::string& output) const {
+    return io::sections_of(
+        io::newest_checkpoint(folder / output / "checkpoints", [](const std::string& why) { FAIL() << why; }).value());
   }
   // All that is not a time.
   static Json figures(const fs::path& run) {
@@ -223,12 +227,12 @@ TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
   ASSERT_EQ(go("whole").code, 0);
   ASSERT_EQ(go("parts").code, 0);
   const auto count = static_cast<std::int64_t>(GetParam().parts);
-  io::Checkpoint c = newest("parts");
-  EXPECT_EQ(std::ranges::count(c.get("parts"), '\n'), count);
-  std::vector<double> numbers = c.numbers<double>(GetParam().tampered);
-  numbers.at(GetParam().number) = 12345.5;
-  c.put_numbers(GetParam().tampered, numbers);
-  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  std::map<std::string, std::string> sections = newest("parts");
+  EXPECT_EQ(std::ranges::count(sections.at("parts"), '\n'), count);
+  const double other_number = 12345.5;
+  const std::size_t place = GetParam().number * sizeof other_number;
+  sections.at(GetParam().tampered).replace(place, sizeof other_number, io::bytes_of(std::span(&other_number, 1)));
+  io::save_checkpoint(folder / "parts/checkpoints", count, io::writer_of(sections));
   const Result kept = go("parts", {"--resume"});
   ASSERT_EQ(kept.code, 0) << kept.err;
   EXPECT_NE(kept.err.find(fmt::format("goes on with {} parts done", count)), std::string::npos) << kept.err;
@@ -237,19 +241,18 @@ TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
   EXPECT_FALSE(same("whole", "parts"));
 
   // One that is not there is done, and only that.
-  std::string names = c.get("parts");
+  std::string& names = sections.at("parts");
   const std::string line = std::string(GetParam().tampered) + "\n";
   names.erase(names.find(line), line.size());
-  c.put("parts", names);
-  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  io::save_checkpoint(folder / "parts/checkpoints", count, io::writer_of(sections));
   const Result missing = go("parts", {"--resume"});
   ASSERT_EQ(missing.code, 0) << missing.err;
   EXPECT_NE(missing.err.find(fmt::format("goes on with {} parts done", count - 1)), std::string::npos) << missing.err;
   EXPECT_TRUE(same("whole", "parts"));
 
   // Nothing that does not belong here is taken.
-  c.put("configuration", "another");
-  io::save_checkpoint(folder / "parts/checkpoints", count, c);
+  sections.at("configuration") = "another";
+  io::save_checkpoint(folder / "parts/checkpoints", count, io::writer_of(sections));
   const Result other = go("parts", {"--resume", "--quiet"});
   EXPECT_EQ(other.code, 65);
   EXPECT_TRUE(is_error_line(other.err, {"configuration", "not that of this run"}));

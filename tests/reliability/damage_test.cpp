@@ -1,4 +1,5 @@
 // Checkpoints that are damaged, and states that should not become any.
+#include "io/sections.hpp"
 #include "reliability/reliability.hpp"
 
 #include <cmath>
@@ -85,28 +86,27 @@ TEST_F(Damage, IsNamedByTheProgramWhichGoesOn) {
 // A checkpoint with all its checksums right and a section that is not: no accident, but nothing that should crash
 // either.
 TEST_F(Damage, BehindTheChecksumsDoesNotCrashTheProgram) {
-  const io::Checkpoint whole = io::Checkpoint::from_bytes(bytes_, "whole");
+  const std::map<std::string, std::string> whole = io::sections_of(io::CheckpointReader(bytes_, "whole"));
   const Words names{"configuration", "step",   "theta",     "optimizer", "samples",   "rows", "row_theta",
                     "crossings",     "recent", "snapshots", "last",      "last_step", "seen", "seconds"};
   ASSERT_EQ(std::accumulate(
                 names.begin(), names.end(), std::size_t{24},
-                [&](std::size_t sum, const auto& name) { return sum + 16 + name.size() + whole.get(name).size(); }),
+                [&](std::size_t sum, const auto& name) { return sum + 16 + name.size() + whole.at(name).size(); }),
             bytes_.size())
       << "these are not all sections";
   fs::remove(older_);
   int tried = 0, refused = 0;
   for (const std::string& name : names)
     for (int way = 0; way < 6; ++way) {
-      io::Checkpoint c;
-      for (const std::string& other : names)
-        if (other != name) c.put(other, whole.get(other));
-      const std::string& bytes = whole.get(name);
-      if (way == 1) c.put(name, "");
-      if (way == 2) c.put(name, bytes.substr(0, bytes.size() / 2));
-      if (way == 3) c.put(name, bytes + bytes);
-      if (way == 4) c.put(name, std::string(bytes.size(), '\xff'));
-      if (way == 5) c.put(name, std::string(bytes.size(), '\x7f'));
-      put(newest_, c.to_bytes());
+      std::map<std::string, std::string> sections = whole;
+      const std::string& bytes = whole.at(name);
+      if (way == 0) sections.erase(name);
+      if (way == 1) sections[name] = "";
+      if (way == 2) sections[name] = bytes.substr(0, bytes.size() / 2);
+      if (way == 3) sections[name] = bytes + bytes;
+      if (way == 4) sections[name] = std::string(bytes.size(), '\xff');
+      if (way == 5) sections[name] = std::string(bytes.size(), '\x7f');
+      put(newest_, io::writer_of(sections).to_bytes());
       const Result result = run(folder_, tiny_words("damaged", {"--resume"}));
       SCOPED_TRACE(fmt::format("{}, {}: code {}, {}", name, way, result.code, result.err));
       EXPECT_TRUE(result.code == 0 || result.code == 2 || result.code == 65 || result.code == 70);
@@ -156,7 +156,7 @@ TEST(Divergence, LeavesOnlyFiniteCheckpoints) {
       for (const Call& call : read_trace(trace)) {
         if (call.what == "write") files[call.path] += call.bytes;
         if (call.what == "rename") {
-          const io::Checkpoint c = io::Checkpoint::from_bytes(files.at(call.path), name);
+          const io::CheckpointReader c(files.at(call.path), name);
           ++checkpoints;
           const bool is_finite = all_finite(c.numbers<double>("theta")) && all_finite(c.numbers<float>("samples")) &&
                                  all_finite(c.numbers<double>("optimizer"));

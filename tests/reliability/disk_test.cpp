@@ -48,10 +48,10 @@ const std::vector<Fault> faults{
 };
 
 // The state in a checkpoint; what it says of times is not compared.
-std::map<std::string, std::string> state_of(const io::Checkpoint& c) {
+std::map<std::string, std::string> state_of(const io::CheckpointReader& c) {
   std::map<std::string, std::string> state;
   for (const char* name : {"step", "theta", "optimizer", "samples", "row_theta", "crossings"})
-    state[name] = c.get(name);
+    state[name] = c.text(name);
   return state;
 }
 

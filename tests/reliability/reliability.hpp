@@ -86,7 +86,7 @@ inline std::vector<std::string> with_shim(std::vector<std::string> variables) {
 }
 
 struct Newest {
-  std::optional<io::Checkpoint> checkpoint;
+  std::optional<io::CheckpointReader> checkpoint;
   std::vector<std::string> refused;
   std::int64_t step() const { return checkpoint ? checkpoint->number<std::int64_t>("step") : -1; }
 };
