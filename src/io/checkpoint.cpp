@@ -257,27 +257,6 @@ void CheckpointReader::refuse(const std::string& name, const std::string& why) c
   throw Error(ErrorKind::data, where_, fmt::format("section {} {}", name, why));
 }
 
-Checkpoint::Checkpoint(const CheckpointReader& reader) : where_(reader.where()) {
-  for (const std::string& name : reader.names()) sections_.emplace(name, reader.text(name));
-}
-
-const std::string& Checkpoint::get(const std::string& name) const {
-  const auto found = sections_.find(name);
-  if (found == sections_.end()) refuse(name, "is missing");
-  return found->second;
-}
-
-void Checkpoint::refuse(const std::string& name, const std::string& why) const {
-  throw Error(ErrorKind::data, where_, fmt::format("section {} {}", name, why));
-}
-
-CheckpointWriter Checkpoint::writer() const {
-  CheckpointWriter writer;
-  for (const auto& [name, bytes] : sections_)
-    writer.put(name, bytes.size(), [&b = bytes](const auto& sink) { sink(b); });
-  return writer;
-}
-
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint) {
   make_directory(folder);
   checkpoint.write(folder / fmt::format("{}{}{}", prefix, step, suffix));

@@ -12,37 +12,38 @@ namespace program {
 using namespace implicit_diffusion;
 
 FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet)
-    : folder_(folder / "checkpoints"), begin_(std::chrono::steady_clock::now()) {
-  if (resume) {
-    auto newest = newest_checkpoint(c, folder);
-    if (newest) {
-      kept_ = std::move(*newest);
-      before_ = kept_.number<double>("seconds");
-      std::istringstream lines(kept_.get("parts"));
-      for (std::string name; std::getline(lines, name);) names_.insert(name);
-    }
-    if (!quiet)
-      print_error(newest ? fmt::format("{}: goes on with {} parts done\n", c.experiment, names_.size())
-                         : fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+    : folder_(folder / "checkpoints"), configuration_(c.without_steps()), begin_(std::chrono::steady_clock::now()) {
+  if (!resume) return;
+  found_ = newest_checkpoint(c, folder);
+  if (found_) {
+    before_ = found_->number<double>("seconds");
+    std::istringstream lines(found_->text("parts"));
+    for (std::string name; std::getline(lines, name);) parts_[name] = found_->numbers<double>(name);
   }
-  kept_.put("configuration", c.without_steps());
+  if (!quiet)
+    print_error(found_ ? fmt::format("{}: goes on with {} parts done\n", c.experiment, parts_.size())
+                       : fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
 }
 
 std::optional<std::vector<double>> FinishedParts::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  if (!names_.contains(name)) return std::nullopt;
-  return kept_.numbers<double>(name);
+  const auto found = parts_.find(name);
+  return found == parts_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void FinishedParts::keep(const std::string& name, const std::vector<double>& numbers) {
   const std::lock_guard lock(mutex_);
-  names_.insert(name);
-  kept_.put_numbers(name, numbers);
+  parts_[name] = numbers;
+  io::CheckpointWriter c;
   std::string names;
-  for (const std::string& n : names_) names += n + "\n";
-  kept_.put("parts", names);
-  kept_.put_number("seconds", seconds());
-  io::save_checkpoint(folder_, static_cast<std::int64_t>(names_.size()), kept_);
+  for (const auto& [part, its_numbers] : parts_) {
+    names += part + "\n";
+    save(c, part, its_numbers);
+  }
+  c.put("configuration", configuration_);
+  c.put("parts", names);
+  save(c, "seconds", seconds());
+  io::save_checkpoint(folder_, static_cast<std::int64_t>(parts_.size()), c);
 }
 
 double FinishedParts::seconds() const {

@@ -28,7 +28,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -91,7 +90,6 @@ class CheckpointReader {
   // The same for bytes; `where` stands for the name of the file.
   CheckpointReader(std::string bytes, const std::string& where);
 
-  const std::string& where() const { return where_; }
   bool contains(const std::string& name) const { return sections_.contains(name); }
   std::vector<std::string> names() const;
 
@@ -171,64 +169,8 @@ void restore(const CheckpointReader& reader, const std::string& name, T& value) 
   reader.read(name, size_in_bytes(value), [&value](const PieceSource& source) { take_pieces(value, source); });
 }
 
-// A small state in memory, section by section.
-class Checkpoint {
- public:
-  Checkpoint() = default;
-  Checkpoint(const CheckpointReader& reader);  // implicit: what a reader found, taken as a whole
-
-  // A section of that name is replaced.
-  void put(const std::string& name, std::string bytes) { sections_[name] = std::move(bytes); }
-  template <class T>
-  void put_numbers(const std::string& name, std::span<const T> numbers) {
-    put(name, std::string(bytes_of(numbers)));
-  }
-  template <class T>
-  void put_numbers(const std::string& name, const std::vector<T>& numbers) {
-    put_numbers(name, std::span<const T>(numbers));
-  }
-  template <class T>
-  void put_number(const std::string& name, T number) {
-    put_numbers(name, std::span<const T>(&number, 1));
-  }
-
-  // Each throws a data Error where there is no such section, or where it is not a whole count of numbers.
-  const std::string& get(const std::string& name) const;
-  template <class T>
-  std::vector<T> numbers(const std::string& name) const {
-    const std::string& bytes = get(name);
-    if (bytes.size() % sizeof(T) != 0) refuse(name, "is not a whole count of numbers");
-    std::vector<T> values(bytes.size() / sizeof(T));
-    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-  template <class T>
-  T number(const std::string& name) const {
-    const std::vector<T> values = numbers<T>(name);
-    if (values.size() != 1) refuse(name, "is not one number");
-    return values.front();
-  }
-  // Throws a data Error that names the section and, where it is known, the file.
-  [[noreturn]] void refuse(const std::string& name, const std::string& why) const;
-
-  // Of these sections, which must stay until the writer has written.
-  CheckpointWriter writer() const;
-  std::string to_bytes() const { return writer().to_bytes(); }
-  // Throws a data Error that begins with `where` unless the bytes are a whole checkpoint.
-  static Checkpoint from_bytes(std::string_view bytes, const std::string& where) {
-    return CheckpointReader(std::string(bytes), where);
-  }
-
- private:
-  std::map<std::string, std::string> sections_;
-  std::string where_ = "checkpoint";
-};
-
 // Writes step-N.checkpoint, then removes those that are older than the newest two.
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint);
-inline void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const Checkpoint& checkpoint) {
-  save_checkpoint(folder, step, checkpoint.writer());
-}
 
 // The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are
 // not are passed over, newest first, each with a call of `refused`; where none is left a data Error says so. Throws an
