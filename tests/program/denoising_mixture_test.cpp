@@ -24,7 +24,7 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
   EXPECT_NEAR(s["tilted_means"][0][0].get<double>(), -1.3, 1e-12);
   EXPECT_NEAR(s["tilted_means"][0][1].get<double>(), 0.15, 1e-12);
   for (const Json& row : s["results"]) {
-    EXPECT_EQ(row["loop"], "queue");
+    EXPECT_EQ(row["loop"], row["slots"] == 1 ? "nested" : "queue");
     for (std::size_t i = 0; i < 4; ++i) {
       EXPECT_NEAR(row["weights"][i].get<double>(), s["tilted_weights"][i].get<double>(), 0.03) << row;
       for (std::size_t j = 0; j < 2; ++j)
@@ -36,11 +36,11 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
     EXPECT_LT(row["path_kl"].get<double>(), 1.0);
     EXPECT_GT(row["memory_bytes"], 0);
   }
-  // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one; the warm start the
-  // evaluations of its slots. That this is what models see: denoising/cost_test.cpp.
+  // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one; the warm start of a
+  // queue the evaluations of its slots. That this is what models see: denoising/cost_test.cpp.
   for (const Json& row : s["results"]) {
     const auto slots = row["slots"].get<std::int64_t>();
-    EXPECT_EQ(row["model_evaluations"], 500 * 256 + 256 * (slots + 1) / 2) << row;
+    EXPECT_EQ(row["model_evaluations"], 500 * 256 + (slots == 1 ? 0 : 256 * (slots + 1) / 2)) << row;
     EXPECT_EQ(row["frozen_evaluations"], row["model_evaluations"]);
     EXPECT_EQ(row["products"], 500 * 256);
     EXPECT_EQ(row["frozen_products"], 500 * 256);
@@ -171,6 +171,22 @@ INSTANTIATE_TEST_SUITE_P(
                     Loop{"Cold", "queue-cold", "sde", "4", "1"}, Loop{"Double", "double-queue", "ode", "12", "12"}),
     [](const auto& l) { return l.param.name; });
 
+// One slot, in whichever loop, is the nested loop, and is called so.
+TEST(DenoisingMixture, OfOneSlotIsTheNestedLoop) {
+  const Folder folder;
+  write(folder / "mine.toml", experiment);
+  for (const char* loop : {"nested", "queue", "queue-cold"}) {
+    const Result r = run(folder, small(loop, "sde", "1", "1") + Words{"--output", loop});
+    ASSERT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(json(folder / loop / "summary.json")["results"][0]["loop"], "nested");
+    EXPECT_NE(contents(folder / loop / "config.toml").find("loop = \"nested\""), std::string::npos);
+    EXPECT_TRUE(same_bytes(folder / loop, folder / "nested"));
+    // It holds one batch of samples with their penalties, and no path.
+    const auto bytes = json(folder / loop / "summary.json")["results"][0]["memory_bytes"].get<std::size_t>();
+    EXPECT_LT(bytes, 2 * 300 * 3 * sizeof(float));
+  }
+}
+
 struct Refused {
   const char* name;
   Words arguments, words;
@@ -199,6 +215,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"BatchBeyondMemory", {"--set", "batch=1000000000"}, {"batch", "GB"}},
         Refused{"NoSteps", {"--set", "steps_per_sample=0"}, {"steps_per_sample"}},
         Refused{"BetaOfNothing", {"--set", "beta=0"}, {"beta", "positive"}},
+        Refused{"NestedWithSlots", {"--set", "loop=nested"}, {"slots", "64", "slots = 1"}},
+        Refused{"NestedWithAPathToKeep",
+                {"--set", "slots=1", "--set", "keep_every=16", "--set", "comparison.settings=[]"},
+                {"--set keep_every", "16 has no effect on the nested loop"}},
         Refused{"DoubleQueueOfTheSDE", {"--set", "loop=double-queue"}, {"double-queue", "ode"}},
         Refused{"DoubleQueueWithFewSlots",
                 {"--set", "loop=double-queue", "--set", "dynamics=ode"},

@@ -16,8 +16,10 @@ namespace {
 
 using namespace implicit_diffusion;
 
-const EnumNames<LoopKind> loops{
-    {"queue", LoopKind::queue}, {"queue-cold", LoopKind::queue_cold}, {"double-queue", LoopKind::double_queue}};
+const EnumNames<LoopKind> loops{{"nested", LoopKind::nested},
+                                {"queue", LoopKind::queue},
+                                {"queue-cold", LoopKind::queue_cold},
+                                {"double-queue", LoopKind::double_queue}};
 const EnumNames<Dynamics> dynamics_words{{"sde", Dynamics::euler_sde}, {"ode", Dynamics::euler_ode}};
 const EnumNames<NoiseSchedule> schedules{{"ornstein-uhlenbeck", NoiseSchedule::ornstein_uhlenbeck},
                                          {"cosine", NoiseSchedule::cosine}};
@@ -40,7 +42,15 @@ DenoisingConfiguration read_single(const Document& d) {
   if (c.horizon > longest) top.fail("horizon", fmt::format("{} must be at most {}", c.horizon, longest));
   constexpr std::int64_t most_steps = 100'000;
   c.steps_per_sample = top.integer("steps_per_sample", c.steps_per_sample, 1, most_steps);
-  c.slots = top.integer("slots", std::max<std::int64_t>(1, c.steps_per_sample / 4), 1, most_steps);
+  const std::int64_t usual_slots = c.loop == LoopKind::nested ? 1 : std::max<std::int64_t>(1, c.steps_per_sample / 4);
+  c.slots = top.integer("slots", usual_slots, 1, most_steps);
+  if (c.loop == LoopKind::nested && c.slots != 1)
+    top.fail("slots",
+             fmt::format("{}: the nested loop takes a batch all the way at once, which is slots = 1", c.slots));
+  if (c.slots == 1 && c.loop != LoopKind::double_queue) {
+    c.loop = LoopKind::nested;
+    top.record("loop", toml_string(to_string(c.loop)));
+  }
   if (c.steps_per_sample % c.slots != 0)
     top.fail("slots", fmt::format("{} does not divide the {} steps of a sample", c.slots, c.steps_per_sample));
   try {
@@ -49,6 +59,9 @@ DenoisingConfiguration read_single(const Document& d) {
     top.fail("horizon", fmt::format("{} is too short for {} steps of the schedule", c.horizon, c.steps_per_sample));
   }
   c.keep_every = top.integer("keep_every", 1, 1, most_steps);
+  if (c.loop == LoopKind::nested && c.keep_every != 1)
+    top.fail("keep_every",
+             fmt::format("{} has no effect on the nested loop (slots = 1), which keeps no path", c.keep_every));
   c.batch = top.integer("batch", c.batch, 1);
   c.steps = top.integer("steps", c.steps, 0);
   c.learning_rate = top.number("learning_rate", c.learning_rate, Sign::not_negative);
@@ -79,8 +92,11 @@ DenoisingConfiguration read_single(const Document& d) {
 
   // Every slot comes to have the memory of a whole path. With a checkpoint of them, made in memory, that was 5.1 times half of it at most.
   constexpr double most_bytes = 8e9, copies = 2.6;
-  const double states = static_cast<double>(c.slots + 1) *
-                        (1 + std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)));
+  const double states =
+      c.loop == LoopKind::nested
+          ? 1
+          : static_cast<double>(c.slots + 1) *
+                (1 + std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)));
   if (const double bytes =
           copies * states * static_cast<double>(c.batch) * static_cast<double>(dimension) * sizeof(float);
       bytes > most_bytes)

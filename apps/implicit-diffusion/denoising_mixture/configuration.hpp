@@ -11,13 +11,13 @@
 
 namespace program {
 
-enum class LoopKind { queue, queue_cold, double_queue };
+enum class LoopKind { nested, queue, queue_cold, double_queue };
 enum class NoiseSchedule { ornstein_uhlenbeck, cosine };
 std::string_view to_string(LoopKind loop);
 std::string_view to_string(implicit_diffusion::Dynamics dynamics);
 
 struct DenoisingConfiguration : Common {
-  LoopKind loop = LoopKind::queue;
+  LoopKind loop = LoopKind::queue;  // nested: the same as slots = 1
   implicit_diffusion::Dynamics dynamics = implicit_diffusion::Dynamics::euler_sde;
   NoiseSchedule schedule = NoiseSchedule::ornstein_uhlenbeck;
   double horizon = 3;  // of the Ornstein-Uhlenbeck schedule; the first time, below 1, of the cosine

@@ -257,12 +257,13 @@ std::string denoising_report(const DenoisingComparison& e, const fs::path& folde
   law_table.tables.push_back(std::move(t));
   page.sections.push_back(std::move(law_table));
 
-  report::Section all{
-      .heading = "All runs",
-      .text =
-          "M slots of the queue advance together, T/M steps each: M = 1 is the nested loop, M = T the "
-          "single loop. Steps are those of θ, each with a gradient from one batch. Memory is that of the populations, "
-          "the queue and its paths. "};
+  report::Section all{.heading = "All runs",
+                      .text =
+                          "M slots of the queue advance together, T/M steps each: M = T is the single loop. The nested "
+                          "loop takes a batch "
+                          "all the way before each step of θ and keeps no path. Steps are those of θ, each with a "
+                          "gradient from one batch. Memory is that of the populations, "
+                          "the queue and its paths. "};
   report::Section costs{
       .heading = "What it cost",
       .text =

@@ -7,6 +7,7 @@
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/langevin/linear_reward.hpp"
+#include "implicit_diffusion/loop/nested.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 #include "implicit_diffusion/population_arrays.hpp"
 
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <fstream>
 #include <optional>
+#include <span>
 
 namespace program {
 namespace {
@@ -42,8 +44,7 @@ class Run {
                 .normals = normals_of<float>(Noise(c.seed)),
                 .workers = &workers_},
                std::pair{model_.score<float>(), model_.parameters_of(c.base())}),
-        sampler_(chain_),
-        gradient_(chain_, reward_, {c.lambda, c.beta}),
+        engine_(chain_, reward_, {c.lambda, c.beta}),
         rows_({denoising_header.begin(), denoising_header.end()}, c.log_every),
         checkpoints_(c, context.folder, c.checkpoint_every),
         progress_(context.progress, context.weight) {
@@ -56,19 +57,26 @@ class Run {
         0, model_.parameters_of(c_.base()), {}, AnyOptimizer::make(c_.optimizer, {.scale = c_.learning_rate})};
     const QueueOptions options{.steps = c_.steps, .slots = c_.slots, .warm_start = c_.loop != LoopKind::queue_cold};
     const auto observe_state = [&](const auto& state) { observe(state); };
+    if (c_.loop == LoopKind::nested) {
+      State<Batch, AnyOptimizer> one{0, s.theta, empty_, s.optimizer};
+      resume(one);
+      const NestedOptions cold{.steps = c_.steps, .inner_steps = 1, .warm_start = false};
+      outcome_ = nested_loop(engine_, engine_, start_, one, cold, observe_state, context_.stop);
+      return finish(one);
+    }
     if (c_.loop == LoopKind::double_queue) {
       DoubleQueueState<Batch, BackwardBatch<float>, AnyOptimizer> both{0, s.theta, {}, {}, s.optimizer};
       both.back.resize(static_cast<std::size_t>(c_.slots) + 1);
       if (!resume(both)) {
-        start_queue(sampler_, start_, s, options, empty_);
+        start_queue(engine_, start_, s, options, empty_);
         both.slots = std::move(s.slots);
       }
       backward_.emplace(chain_, reward_, DenoisingObjective{c_.lambda, c_.beta});
-      outcome_ = double_queue_loop(sampler_, *backward_, start_, both, c_.steps, observe_state, context_.stop);
+      outcome_ = double_queue_loop(engine_, *backward_, start_, both, c_.steps, observe_state, context_.stop);
       return finish(both);
     }
-    if (!resume(s)) start_queue(sampler_, start_, s, options, empty_);
-    outcome_ = queue_loop(sampler_, gradient_, start_, s, options, observe_state, context_.stop);
+    if (!resume(s)) start_queue(engine_, start_, s, options, empty_);
+    outcome_ = queue_loop(engine_, engine_, start_, s, options, observe_state, context_.stop);
     return finish(s);
   }
 
@@ -88,10 +96,19 @@ class Run {
     progress_(s.step, figures);
   }
 
+  // The batches of a state: of a queue, or the one of the nested loop.
+  template <class State>
+  static std::span<const Batch> batches(const State& s) {
+    if constexpr (requires { s.slots; })
+      return s.slots;
+    else
+      return {&s.population, 1};
+  }
   // The newest batch that has come to its end, or null.
   template <class State>
   const Batch* finished(const State& s) const {
-    return s.slots.size() == static_cast<std::size_t>(c_.slots) + 1 ? &s.slots.back() : nullptr;
+    const auto all = batches(s);
+    return !all.empty() && all.back().step == chain_.steps() ? &all.back() : nullptr;
   }
 
   template <class State>
@@ -117,7 +134,7 @@ class Run {
   template <class State>
   static std::size_t memory_of(const State& s) {
     std::size_t bytes = 0;
-    for (const Batch& b : s.slots) bytes += b.bytes();
+    for (const Batch& b : batches(s)) bytes += b.bytes();
     if constexpr (requires { s.back; })
       for (const auto& b : s.back)
         if (b)
@@ -127,13 +144,13 @@ class Run {
   }
 
   DenoisingCost cost() const {
-    return cost_before_ + sampler_.cost() + gradient_.cost() + (backward_ ? backward_->cost() : DenoisingCost{});
+    return cost_before_ + engine_.cost() + (backward_ ? backward_->cost() : DenoisingCost{});
   }
 
   template <class State>
   static bool is_finite(const State& s) {
     return all_finite(s.theta) && all_finite(s.optimizer.memory().list()) &&
-           std::none_of(s.slots.begin(), s.slots.end(), [](const Batch& b) { return find_nonfinite(b).has_value(); });
+           std::ranges::none_of(batches(s), [](const Batch& b) { return find_nonfinite(b).has_value(); });
   }
 
   template <class State>
@@ -151,7 +168,10 @@ class Run {
 
   template <class State>
   void restore_run(const io::CheckpointReader& c, State& s) {
-    restore(c, s, chain_, empty_);
+    if constexpr (requires { s.slots; })
+      restore(c, s, chain_, empty_);
+    else
+      restore(c, s, chain_);
     rows_.restore(c, s.theta.size(), "last_row");
     const auto costs = c.numbers<std::uint64_t>("costs");
     if (costs.size() != 8) c.refuse("costs", "has another size");
@@ -215,8 +235,7 @@ class Run {
   Reward<float> reward_;
   DenoisingStart<float> start_;
   ReverseChain<float> chain_;
-  DenoisingSampler<float> sampler_;
-  PathGradient<float> gradient_;
+  DenoisingEngine<float> engine_;
   std::optional<DenoisingBackward<float>> backward_;
   Outcome outcome_;
   Batch empty_;

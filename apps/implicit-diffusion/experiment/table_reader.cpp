@@ -238,7 +238,13 @@ void TableReader::fail(std::string_view key, const std::string& what) const {
   throw Error(ErrorKind::usage, document_.where, fmt::format("{}{}: {}", prefix_, key, what));
 }
 
-void TableReader::record(std::string_view key, std::string_view value) { recorded_.emplace_back(key, value); }
+void TableReader::record(std::string_view key, std::string_view value) {
+  const auto known = std::find_if(recorded_.begin(), recorded_.end(), [&](const auto& r) { return r.first == key; });
+  if (known != recorded_.end())
+    known->second = value;
+  else
+    recorded_.emplace_back(key, value);
+}
 
 void TableReader::drop(std::string_view key) {
   std::erase_if(recorded_, [&](const auto& entry) { return entry.first == key; });
