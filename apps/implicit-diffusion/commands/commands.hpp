@@ -6,7 +6,6 @@
 #include "experiment/common.hpp"
 #include "experiment/run_options.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

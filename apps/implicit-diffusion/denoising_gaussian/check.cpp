@@ -1,10 +1,12 @@
 // The denoising diffusion that can be solved: known numbers of its theory, and a queue of samples against it.
-#include "denoising_gaussian/check.hpp"
+#include "denoising_gaussian/experiment.hpp"
 #include "denoising_gaussian/queue.hpp"
 
 #include <cmath>
 
 namespace program {
+
+namespace {
 
 using namespace implicit_diffusion;
 
@@ -43,6 +45,16 @@ std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfigurat
   rows.push_back(seen > 2 * largest_z ? must_be_off(compare_means(wrong, halved, got, error))
                                       : left_out(wrong, "too few samples to see it"));
   return rows;
+}
+
+}  // namespace
+
+std::vector<Problem> DenoisingGaussianExperiment::checks() const {
+  return {{configuration().experiment, [c = configuration()] { return check_denoising_gaussian(c); }}};
+}
+
+std::vector<Problem> DenoisingGaussianExperiment::standard_checks() const {
+  return {{"reverse chains", check_chains}, checks().front()};
 }
 
 }  // namespace program

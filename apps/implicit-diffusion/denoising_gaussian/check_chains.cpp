@@ -1,5 +1,5 @@
 // Reverse chains without noise: the laws of their last states, how fast these come to their limits, and the toy diffusion's known numbers.
-#include "denoising_gaussian/check.hpp"
+#include "denoising_gaussian/experiment.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
 #include "problems/toy_diffusion.hpp"

@@ -1,4 +1,4 @@
-#include "denoising_gaussian/configuration.hpp"
+#include "denoising_gaussian/experiment.hpp"
 
 #include "experiment/table_reader.hpp"
 

@@ -1,4 +1,4 @@
-#include "denoising_gaussian/report.hpp"
+#include "denoising_gaussian/experiment.hpp"
 
 #include "denoising_gaussian/results.hpp"
 #include "experiment/summary.hpp"
@@ -153,7 +153,8 @@ report::Table rows_table(const GaussianResults& r) {
 
 }  // namespace
 
-std::string denoising_gaussian_report(const DenoisingGaussianConfiguration& c, const std::filesystem::path& folder) {
+std::string DenoisingGaussianExperiment::report(const std::filesystem::path& folder) const {
+  const DenoisingGaussianConfiguration& c = configuration();
   const GaussianResults r = read_results(folder / "summary.json");
   const std::string status = read_summary(io::read_file(folder / "summary.json"), io::display(folder)).status;
   report::Page page{

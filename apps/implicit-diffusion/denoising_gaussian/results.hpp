@@ -1,7 +1,7 @@
 // The results of a denoising-gaussian run: to and from summary.json.
 #pragma once
 
-#include "denoising_gaussian/configuration.hpp"
+#include "denoising_gaussian/experiment.hpp"
 #include "experiment/json.hpp"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "denoising_gaussian/run.hpp"
+#include "denoising_gaussian/experiment.hpp"
 
 #include "denoising_gaussian/queue.hpp"
 #include "denoising_gaussian/results.hpp"
@@ -103,8 +103,12 @@ std::string advice(const DenoisingGaussianConfiguration& c, const GaussianDenois
 
 }  // namespace
 
-int run_denoising_gaussian(const DenoisingGaussianConfiguration& c, const RunOptions& o,
-                           const std::function<std::string(const std::filesystem::path&)>& report) {
+std::unique_ptr<Experiment> read_denoising_gaussian(const Document& d) {
+  return std::make_unique<DenoisingGaussianExperiment>(read_denoising_gaussian_configuration(d));
+}
+
+int DenoisingGaussianExperiment::run(const RunOptions& o) const {
+  const DenoisingGaussianConfiguration& c = configuration();
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
   FinishedParts parts(c, folder.path, o.resume, o.quiet);
@@ -163,7 +167,7 @@ int run_denoising_gaussian(const DenoisingGaussianConfiguration& c, const RunOpt
                         last ? fmt::format("{:.4f}", fitted_rate(c, row.eta)) : "",
                         last ? fmt::format("{:.4f}", decay_rate(row.eta)) : "");
   }
-  close_run(folder.path, text, o, [&] { return report(folder.path); });
+  close_run(folder.path, text, o, *this);
   if (!trouble.empty()) complain(trouble);
   return exit_code(s.status, interrupt.signal());
 }

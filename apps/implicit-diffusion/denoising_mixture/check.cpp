@@ -1,5 +1,5 @@
 // A diffusion of a mixture: products of its score, the adjoint of its chain, and the path KL against the likelihoods of its steps.
-#include "denoising_mixture/check.hpp"
+#include "denoising_mixture/experiment.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
@@ -76,8 +76,6 @@ std::vector<double> log_ratios(Chain<double>& x, const PathBatch<double>& b) {
   return ratios;
 }
 
-}  // namespace
-
 std::vector<CheckRow> check_denoising_mixture(DenoisingConfiguration c) {
   std::vector<CheckRow> rows;
   constexpr std::size_t few_steps = 32, few = 48;
@@ -135,6 +133,12 @@ std::vector<CheckRow> check_denoising_mixture(DenoisingConfiguration c) {
   rows.push_back(
       must_be_off(compare_means("  without the factor 1/4", std::vector{0.0}, wrong.mean(), wrong.standard_error())));
   return rows;
+}
+
+}  // namespace
+
+std::vector<Problem> DenoisingMixtureExperiment::checks() const {
+  return {{configuration().experiment, [c = configuration().single] { return check_denoising_mixture(c); }}};
 }
 
 }  // namespace program

@@ -1,4 +1,4 @@
-#include "denoising_mixture/configuration.hpp"
+#include "denoising_mixture/experiment.hpp"
 
 #include "experiment/table_reader.hpp"
 #include "implicit_diffusion/error.hpp"

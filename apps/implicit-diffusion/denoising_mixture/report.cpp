@@ -1,8 +1,7 @@
-#include "denoising_mixture/report.hpp"
-
 #include "denoising_mixture/results.hpp"
-#include "experiment/summary.hpp"
+#include "experiment/run_directory.hpp"
 #include "figures/law_pictures.hpp"
+#include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
@@ -17,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace program {
@@ -152,7 +150,9 @@ void add_chart(report::Section& section, const std::vector<Files>& runs, const c
 
 }  // namespace
 
-std::string denoising_report(const DenoisingComparison& e, const fs::path& folder) {
+std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
+  const DenoisingComparison& e = configuration();
+  if (!repeats_of(folder).empty()) return repeats_report(e, folder);
   std::vector<Files> runs;
   if (e.settings.empty()) {
     runs.push_back(read_files(e.single, folder, label_of(e.single, e.single)));

@@ -1,14 +1,13 @@
 // What a run of `denoising-mixture` leaves behind, for the program and for its report.
 #pragma once
 
-#include "denoising_mixture/configuration.hpp"
+#include "denoising_mixture/experiment.hpp"
 #include "experiment/json.hpp"
 #include "experiment/summary.hpp"
 #include "implicit_diffusion/denoising/cost.hpp"
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,9 +1,10 @@
-#include "denoising_mixture/run.hpp"
+#include "denoising_mixture/results.hpp"
 
 #include "experiment/checkpoints.hpp"
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
 #include "experiment/recorder.hpp"
+#include "experiment/runs.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/langevin/linear_reward.hpp"
@@ -255,9 +256,7 @@ std::uint64_t peak_memory() {
   return 0;
 }
 
-}  // namespace
-
-FinishedRun run_denoising(const DenoisingConfiguration& c, const RunContext& context) {
+FinishedRun run_single(const DenoisingConfiguration& c, const RunContext& context) {
   const DenoisingRow row = Run(c, context).run();
   FinishedRun done{summary_of(c, {&row}, context.threads), {}, {}};
   if (const std::uint64_t bytes = peak_memory()) done.summary.more["peak_memory_bytes"] = bytes;
@@ -268,8 +267,8 @@ FinishedRun run_denoising(const DenoisingConfiguration& c, const RunContext& con
   return done;
 }
 
-int run_denoising_settings(const DenoisingComparison& e, const RunOptions& o,
-                           const std::function<std::string(const fs::path&)>& report) {
+int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions& o) {
+  const DenoisingComparison& e = experiment.configuration();
   const std::size_t threads = thread_count(o);
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, e);
@@ -335,9 +334,28 @@ int run_denoising_settings(const DenoisingComparison& e, const RunOptions& o,
     print(fmt::format("{}: interrupted before a run had begun; --resume goes on\n", e.experiment));
     return code;
   }
-  close_run(folder.path, closing_table(e.single, results, status, s.seconds), o, [&] { return report(folder.path); });
+  close_run(folder.path, closing_table(e.single, results, status, s.seconds), o, experiment);
   if (code == exit_diverged && divergence) complain(fmt::format("{}: {}", e.experiment, *divergence));
   return code;
+}
+
+}  // namespace
+
+std::unique_ptr<Experiment> read_denoising_mixture(const Document& d) {
+  return std::make_unique<DenoisingMixtureExperiment>(read_denoising_configuration(d));
+}
+
+int DenoisingMixtureExperiment::run(const RunOptions& o) const {
+  return configuration().settings.empty() ? run_or_repeat(configuration().single, o, run_single, *this)
+                                          : run_settings(*this, o);
+}
+
+Experiment::Repeats DenoisingMixtureExperiment::repeats() const {
+  if (configuration().settings.empty()) return {};
+  return {.key = {},
+          .refusal =
+              "each setting of a comparison is run once; with --set comparison.settings=[] there is one run to "
+              "repeat"};
 }
 
 }  // namespace program

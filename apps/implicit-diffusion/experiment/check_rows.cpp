@@ -1,13 +1,13 @@
 #include "experiment/check_rows.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include <fmt/ranges.h>
 #include <algorithm>
+
 #include <cassert>
 #include <cmath>
 #include <numbers>
-#include <string_view>
 #include <utility>
 
 namespace program {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace program {
@@ -43,6 +44,18 @@ class Experiment {
     std::string key, refusal;
   };
   virtual Repeats repeats() const = 0;
+};
+
+// One with a configuration of its own, derived from Common.
+template <class Configuration>
+class ExperimentOf : public Experiment {
+ public:
+  explicit ExperimentOf(Configuration c) : c_(std::move(c)) {}
+  const Configuration& configuration() const { return c_; }
+  const Common& common() const override { return c_; }
+
+ private:
+  Configuration c_;
 };
 
 using ReadExperiment = std::unique_ptr<Experiment>(const Document&);

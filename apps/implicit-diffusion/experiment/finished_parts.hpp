@@ -7,7 +7,6 @@
 #include "implicit_diffusion/io/checkpoint.hpp"
 
 #include <chrono>
-#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <mutex>

@@ -133,9 +133,8 @@ OpenFolder open_folder(const RunOptions& o, const Common& c) {
   return folder;
 }
 
-void close_run(const fs::path& folder, const std::string& table, const RunOptions& o,
-               const std::function<std::string()>& report) {
-  if (!o.no_report) io::write_file(folder / "report.html", report());
+void close_run(const fs::path& folder, const std::string& table, const RunOptions& o, const Experiment& experiment) {
+  if (!o.no_report) io::write_file(folder / "report.html", experiment.report(folder));
   print(table + fmt::format("  {:<29}{}\n", o.no_report ? "files" : "report",
                             io::display(o.no_report ? folder : folder / "report.html")));
 }

@@ -1,13 +1,12 @@
 // The folder of a run: making it ready, and what all kinds write there and read back.
 #pragma once
 
-#include "experiment/run_options.hpp"
+#include "experiment/experiment.hpp"
 #include "experiment/summary.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/loop/state.hpp"
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +30,7 @@ std::filesystem::path output_folder(const RunOptions& o, const Common& c);
 std::size_t thread_count(const RunOptions& o);
 // What is left to do once the files of a run are there: its report, and the closing table with the name of that.
 void close_run(const std::filesystem::path& folder, const std::string& table, const RunOptions& o,
-               const std::function<std::string()>& report);
+               const Experiment& experiment);
 
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);

@@ -43,7 +43,7 @@ std::string repeats_table(const std::vector<Summary>& runs, const Summary& over)
 
 int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o, const fs::path& folder,
                 const Interrupt& interrupt, const std::function<FinishedRun(std::size_t, const RunContext&)>& run,
-                const std::function<std::string(const fs::path&)>& report) {
+                const Experiment& experiment) {
   const std::size_t threads = thread_count(o);
   std::vector<FolderRun> folders;
   for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed)});
@@ -75,7 +75,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
   over.threads = threads;
   io::write_file(folder / "summary.json", to_json(over, summaries));
 
-  if (!o.no_report) io::write_file(folder / "report.html", report(folder));
+  if (!o.no_report) io::write_file(folder / "report.html", experiment.report(folder));
   print(repeats_table(summaries, over) + io::display(o.no_report ? folder : folder / "report.html") + "\n");
   for (const auto& r : results)
     if (r && !r->complaints.empty()) {
@@ -121,15 +121,14 @@ int exit_code(const std::string& status, int signal) {
 }
 
 int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
-                  const std::function<FinishedRun(std::size_t, const RunContext&)>& run,
-                  const std::function<std::string(const fs::path&)>& report) {
+                  const std::function<FinishedRun(std::size_t, const RunContext&)>& run, const Experiment& experiment) {
   const Common& c = *seeds.front();
   if (c.seed + o.repeats - 1 > largest_seed)
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
-  if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, report);
+  if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, experiment);
 
   Progress progress(c.experiment, steps, o.quiet);
   const FinishedRun r = run(0, {.folder = folder.path,
@@ -139,7 +138,7 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
                                 .stop = interrupt.token(),
                                 .progress = &progress});
   progress.finish();
-  close_run(folder.path, r.table, o, [&] { return report(folder.path); });
+  close_run(folder.path, r.table, o, experiment);
   for (const std::string& complaint : r.complaints) complain(fmt::format("{}: {}", c.experiment, complaint));
   return exit_code(r.summary.status, interrupt.signal());
 }

@@ -1,6 +1,7 @@
 // Running experiments: one in its folder, the same with several seeds, or many that are independent of each other.
 #pragma once
 
+#include "experiment/experiment.hpp"
 #include "experiment/progress.hpp"
 #include "experiment/run_directory.hpp"
 
@@ -52,21 +53,21 @@ int exit_code(const std::string& status, int signal);
 // `seeds` are their configurations, of `steps` steps each.
 int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
                   const std::function<FinishedRun(std::size_t i, const RunContext& context)>& run,
-                  const std::function<std::string(const std::filesystem::path& folder)>& report);
+                  const Experiment& experiment);
 
 // The same, with one function for the configurations of all seeds.
 template <class Configuration>
-int run_or_repeat(const Configuration& c, const RunOptions& o,
-                  FinishedRun (*run)(const Configuration& c, const RunContext& context),
-                  const std::function<std::string(const std::filesystem::path& folder)>& report) {
-  std::vector<Configuration> all(o.repeats, c);
+int run_or_repeat(const Configuration& first, const RunOptions& o,
+                  FinishedRun (*run)(const Configuration& c, const RunContext& context), const Experiment& experiment) {
+  std::vector<Configuration> all(o.repeats, first);
   std::vector<const Common*> seeds;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i].set_seed(c.seed + i);
-    seeds.push_back(&all[i]);
+  for (Configuration& c : all) {
+    c.set_seed(c.seed + seeds.size());
+    seeds.push_back(&c);
   }
   return run_or_repeat(
-      seeds, c.steps, o, [&](std::size_t i, const RunContext& context) { return run(all[i], context); }, report);
+      seeds, first.steps, o, [&](std::size_t i, const RunContext& context) { return run(all[i], context); },
+      experiment);
 }
 
 }  // namespace program

@@ -9,9 +9,6 @@
 
 #include "experiment/table_reader.hpp"
 
-#include <cstddef>
-#include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

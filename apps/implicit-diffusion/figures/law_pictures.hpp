@@ -7,7 +7,6 @@
 #include "implicit_diffusion/report/page.hpp"
 
 #include <limits>
-#include <optional>
 #include <string>
 #include <vector>
 

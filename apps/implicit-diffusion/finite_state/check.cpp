@@ -8,7 +8,7 @@
 //     samples                   Gamma from independent samples of the law, over many batches
 //
 // What both routes share, or a law and its differences, does not show there: moves, objectives and single steps are also written out here.
-#include "finite_state/check.hpp"
+#include "finite_state/experiment.hpp"
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
 #include "implicit_diffusion/finite/ring.hpp"
@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -296,9 +295,7 @@ void check_objective(const problems::FourStates& known, std::uint64_t seed, Rows
   check_samples(by_shares, known.gradient, known.theta, known.law, seed, rows, {}, "Gamma from shares of samples");
 }
 
-}  // namespace
-
-std::vector<CheckRow> check_gibbs(std::uint64_t seed) {
+Rows check_gibbs(std::uint64_t seed) {
   const problems::FourStates known;
   Rows rows;
   LinearPotential v = known.potential;
@@ -326,7 +323,7 @@ std::vector<CheckRow> check_gibbs(std::uint64_t seed) {
   return rows;
 }
 
-std::vector<CheckRow> check_softmax_chain(std::uint64_t seed) {
+Rows check_softmax_chain(std::uint64_t seed) {
   const problems::ThreeStates known;
   Rows rows;
   SoftmaxChain chain = known.chain;
@@ -374,8 +371,6 @@ std::vector<CheckRow> check_softmax_chain(std::uint64_t seed) {
   check_move(sampler, known.theta, matrix, rows, "one move of samples");
   return rows;
 }
-
-namespace {
 
 // Up or down in each parameter by chance: a step to a theta nearby.
 std::vector<double> some_direction(std::size_t parameters, std::uint64_t seed) {
@@ -450,9 +445,7 @@ Rows check_ring_at(const RingProblem& ring, const std::vector<double>& theta, st
   return rows;
 }
 
-}  // namespace
-
-std::vector<CheckRow> check_ring(std::uint64_t seed) {
+Rows check_ring(std::uint64_t seed) {
   const RingProblem ring =
       ring_problem({.states = 40, .harmonics = 2, .width = 2}, std::vector<double>{.5, .2, -.3, .1}, 0.5);
   const std::vector<double> theta{.7, 1, -.5, .3, .8};  // with a current: no Gibbs law
@@ -460,7 +453,7 @@ std::vector<CheckRow> check_ring(std::uint64_t seed) {
 }
 
 // The system of n states with jumps of w costs some n w^2 operations.
-std::vector<CheckRow> check_finite_state(const FiniteStateConfiguration& c) {
+Rows check_finite_state(const FiniteStateConfiguration& c) {
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const double cost = static_cast<double>(c.ring.states) * std::pow(static_cast<double>(c.ring.width), 2);
   std::optional<Batches> batches;
@@ -471,6 +464,19 @@ std::vector<CheckRow> check_finite_state(const FiniteStateConfiguration& c) {
   check_ring_nearby(ring, theta, direction, allowed, rows);
   check_ring_gibbs(ring, c, theta, allowed, rows);
   return rows;
+}
+
+}  // namespace
+
+std::vector<Problem> FiniteStateExperiment::checks() const {
+  return {{configuration().experiment, [c = configuration()] { return check_finite_state(c); }}};
+}
+
+std::vector<Problem> FiniteStateExperiment::standard_checks() const {
+  const std::uint64_t seed = configuration().seed;
+  return {{"finite Gibbs law", [seed] { return check_gibbs(problem_seed(seed, "gibbs")); }},
+          {"softmax chain", [seed] { return check_softmax_chain(problem_seed(seed, "softmax")); }},
+          {"ring chain", [seed] { return check_ring(problem_seed(seed, "ring")); }}};
 }
 
 }  // namespace program

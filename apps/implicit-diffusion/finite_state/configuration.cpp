@@ -1,4 +1,4 @@
-#include "finite_state/configuration.hpp"
+#include "finite_state/experiment.hpp"
 
 #include "experiment/table_reader.hpp"
 

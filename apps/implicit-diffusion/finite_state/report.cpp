@@ -1,7 +1,8 @@
-#include "finite_state/report.hpp"
+#include "finite_state/experiment.hpp"
 
 #include "experiment/json.hpp"
-#include "experiment/summary.hpp"
+#include "experiment/run_directory.hpp"
+#include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
@@ -43,7 +44,9 @@ report::Series density(const std::string& label, std::span<const double> p, std:
 
 }  // namespace
 
-std::string finite_state_report(const FiniteStateConfiguration& c, const fs::path& folder) {
+std::string FiniteStateExperiment::report(const fs::path& folder) const {
+  const FiniteStateConfiguration& c = configuration();
+  if (!repeats_of(folder).empty()) return repeats_report(c, folder);
   const SummaryFile summary(folder / "summary.json");
   const Json &j = summary.json(), &loops = summary.rows("loops"), &results = summary.rows("results");
   const io::CsvTable metrics = io::read_csv(folder / "metrics.csv", io::EmptyCell::nan);

@@ -1,6 +1,7 @@
-#include "finite_state/run.hpp"
+#include "finite_state/experiment.hpp"
 
 #include "experiment/finished_parts.hpp"
+#include "experiment/runs.hpp"
 #include "experiment/task_pool.hpp"
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -148,9 +149,7 @@ Json timing_rows(const std::vector<GradientTiming>& rows) {
 
 std::vector<std::size_t> sizes(const std::vector<std::int64_t>& v) { return {v.begin(), v.end()}; }
 
-}  // namespace
-
-FinishedRun run_finite_state(const FiniteStateConfiguration& c, const RunContext& context) {
+FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, context.resume, context.quiet);
   if (context.resume) write_configuration(context.folder, c);
   Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
@@ -274,5 +273,13 @@ FinishedRun run_finite_state(const FiniteStateConfiguration& c, const RunContext
           t.label, t.outcome.divergence->step, t.outcome.divergence->coordinate + 1, c.learning_rate));
   return done;
 }
+
+}  // namespace
+
+std::unique_ptr<Experiment> read_finite_state(const Document& d) {
+  return std::make_unique<FiniteStateExperiment>(read_finite_state_configuration(d));
+}
+
+int FiniteStateExperiment::run(const RunOptions& o) const { return run_or_repeat(configuration(), o, run_once, *this); }
 
 }  // namespace program

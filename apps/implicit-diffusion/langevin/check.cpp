@@ -8,16 +8,15 @@
 //
 //     one step                  mean and variance of x' - x: -g dV/dx and 2 g
 //     stationary law            of a quadratic potential: covariance (P - g P^2 / 2)^-1, which is not P^-1
-#include "langevin/check.hpp"
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/finite/implicit_function.hpp"
+#include "langevin/experiment.hpp"
 #include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace program {
 namespace {
@@ -276,9 +275,7 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
       "guided: step less plain step, over g"));
 }
 
-}  // namespace
-
-std::vector<CheckRow> check_langevin(const LangevinConfiguration& c) {
+Rows check_langevin(const LangevinConfiguration& c) {
   check_files(c);
   const Potential<float> potential = c.potential.make();
   if (!potential.law(c.start.theta)) return {left_out("everything", "the law of the potential is not known")};
@@ -293,6 +290,17 @@ std::vector<CheckRow> check_langevin(const LangevinConfiguration& c) {
   const Rows gradients = check_gradients(c);
   rows.insert(rows.end(), gradients.begin(), gradients.end());
   return rows;
+}
+
+}  // namespace
+
+std::vector<Problem> LangevinExperiment::checks() const {
+  return {langevin_problem(configuration().experiment, configuration())};
+}
+
+Problem langevin_problem(const std::string& name, LangevinConfiguration c) {
+  c.seed = problem_seed(c.seed, name);
+  return {name, [c = std::move(c)] { return check_langevin(c); }};
 }
 
 }  // namespace program

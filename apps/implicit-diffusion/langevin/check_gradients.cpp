@@ -22,7 +22,7 @@
 // sample.
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/loop/single.hpp"
-#include "langevin/check.hpp"
+#include "langevin/experiment.hpp"
 #include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>

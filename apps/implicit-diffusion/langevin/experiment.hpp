@@ -2,26 +2,27 @@
 #pragma once
 
 #include "experiment/experiment.hpp"
+#include "experiment/runs.hpp"
 #include "langevin/configuration.hpp"
 
 namespace program {
 
-class LangevinExperiment final : public Experiment {
+class LangevinExperiment final : public ExperimentOf<LangevinConfiguration> {
  public:
-  explicit LangevinExperiment(LangevinConfiguration c) : c_(std::move(c)) {}
-
-  const LangevinConfiguration& configuration() const { return c_; }
-  const Common& common() const override { return c_; }
+  using ExperimentOf::ExperimentOf;
   int run(const RunOptions& o) const override;
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;
   Repeats repeats() const override { return {}; }
-
- private:
-  LangevinConfiguration c_;
 };
 
-// What there is to check of it, by a name of its own. The noise of each name is its own too, so that rows of different problems are independent.
+// What a comparison needs of it. Throws an Error where a file that the run reads is bad, or is one that the run would remove.
+void check_inputs(const LangevinConfiguration& c, const RunOptions& o);
+FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& context);
+// What there is to check, by a name of its own.
 Problem langevin_problem(const std::string& name, LangevinConfiguration c);
+
+// The gradient estimators of its objective against closed forms.
+std::vector<CheckRow> check_gradients(const LangevinConfiguration& c);
 
 }  // namespace program

@@ -12,7 +12,6 @@
 #include "langevin/method.hpp"
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include "implicit_diffusion/population_arrays.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace program {

@@ -7,7 +7,6 @@
 #include "langevin/method.hpp"
 
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace program {

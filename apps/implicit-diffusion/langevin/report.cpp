@@ -1,4 +1,4 @@
-#include "langevin/report.hpp"
+#include "langevin/experiment.hpp"
 
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
@@ -280,7 +280,8 @@ std::string langevin_repeats_report(const LangevinConfiguration& c, const std::v
 
 }  // namespace
 
-std::string langevin_report(const LangevinConfiguration& c, const std::filesystem::path& folder) {
+std::string LangevinExperiment::report(const std::filesystem::path& folder) const {
+  const LangevinConfiguration& c = configuration();
   std::vector<RunFiles> runs;
   for (const auto& f : repeats_of(folder)) {
     LangevinConfiguration one = c;

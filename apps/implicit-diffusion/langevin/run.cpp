@@ -1,4 +1,4 @@
-#include "langevin/run.hpp"
+#include "langevin/experiment.hpp"
 
 #include "experiment/checkpoints.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -121,6 +121,15 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   if (!diverged)  // the last, after the files of the run
     checkpoints.write(r.state.step, [&](io::CheckpointWriter& to) { return save_run(to, r.state, recorder); });
   return done;
+}
+
+std::unique_ptr<Experiment> read_langevin(const Document& d) {
+  return std::make_unique<LangevinExperiment>(read_langevin_configuration(d));
+}
+
+int LangevinExperiment::run(const RunOptions& o) const {
+  check_inputs(configuration(), o);  // before anything is written: a bad file leaves no folder behind
+  return run_or_repeat(configuration(), o, run_langevin, *this);
 }
 
 }  // namespace program

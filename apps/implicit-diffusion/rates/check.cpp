@@ -1,4 +1,4 @@
-#include "rates/check.hpp"
+#include "rates/experiment.hpp"
 
 #include "implicit_diffusion/langevin/rates.hpp"
 #include "problems/mean_field.hpp"
@@ -122,9 +122,7 @@ void check_flow(Rows& rows) {
       compare("fitted slope, by hand", std::vector{-0.4 - 0.7 / 14}, std::vector{fitted_slope(line)}, digits));
 }
 
-}  // namespace
-
-std::vector<CheckRow> check_rates() {
+Rows check_rates() {
   const problems::MeanFieldAnswers known;
   constexpr double digits = 1e-10;
   const auto numbers = [](const MeanField& s) { return std::vector<double>{s.theta, s.m, s.v, s.average}; };
@@ -140,5 +138,9 @@ std::vector<CheckRow> check_rates() {
   check_flow(rows);
   return rows;
 }
+
+}  // namespace
+
+std::vector<Problem> RatesExperiment::checks() const { return {{configuration().experiment, check_rates}}; }
 
 }  // namespace program

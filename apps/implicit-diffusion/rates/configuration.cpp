@@ -1,4 +1,4 @@
-#include "rates/configuration.hpp"
+#include "rates/experiment.hpp"
 
 #include "experiment/table_reader.hpp"
 

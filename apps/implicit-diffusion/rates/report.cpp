@@ -1,4 +1,4 @@
-#include "rates/report.hpp"
+#include "rates/experiment.hpp"
 
 #include "figures/tables.hpp"
 #include "implicit_diffusion/report/chart.hpp"
@@ -46,7 +46,8 @@ report::Figure draw(const std::vector<RateCurve>& curves, const std::string& kin
 
 }  // namespace
 
-std::string rates_report(const RatesConfiguration& c, const std::filesystem::path& folder) {
+std::string RatesExperiment::report(const std::filesystem::path& folder) const {
+  const RatesConfiguration& c = configuration();
   const std::vector<RateCurve> curves = read_curves(folder / "summary.json");
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}: {} targets, up to {} steps and time {:.0f}", c.experiment,

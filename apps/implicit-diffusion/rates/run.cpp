@@ -1,4 +1,4 @@
-#include "rates/run.hpp"
+#include "rates/experiment.hpp"
 
 #include "experiment/console.hpp"
 #include "experiment/finished_parts.hpp"
@@ -14,8 +14,12 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-int run_rates(const RatesConfiguration& c, const RunOptions& o,
-              const std::function<std::string(const std::filesystem::path&)>& report) {
+std::unique_ptr<Experiment> read_rates(const Document& d) {
+  return std::make_unique<RatesExperiment>(read_rates_configuration(d));
+}
+
+int RatesExperiment::run(const RunOptions& o) const {
+  const RatesConfiguration& c = configuration();
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
   FinishedParts parts(c, folder.path, o.resume, o.quiet);
@@ -68,7 +72,7 @@ int run_rates(const RatesConfiguration& c, const RunOptions& o,
                       last ? fmt::format("{:.3f}", promised_exponent(curve)) : "");
     }
   }
-  close_run(folder.path, text, o, [&] { return report(folder.path); });
+  close_run(folder.path, text, o, *this);
   return exit_code(s.status, interrupt.signal());
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "experiment/summary.hpp"
-#include "langevin/comparison/configuration.hpp"
+#include "langevin/comparison/experiment.hpp"
 
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-#include "langevin/comparison/configuration.hpp"
+#include "langevin/comparison/experiment.hpp"
 
 #include "implicit_diffusion/io/text.hpp"
 

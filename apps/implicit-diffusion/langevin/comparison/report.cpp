@@ -1,4 +1,4 @@
-#include "langevin/comparison/report.hpp"
+#include "langevin/comparison/experiment.hpp"
 
 #include "figures/tables.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -179,7 +179,8 @@ report::Table results_table(const std::vector<ComparisonRow>& rows) {
 
 }  // namespace
 
-std::string comparison_report(const LangevinComparison& c, const fs::path& folder) {
+std::string ComparisonExperiment::report(const fs::path& folder) const {
+  const LangevinComparison& c = configuration();
   std::vector<SettingRuns> all;
   std::vector<ComparisonRow> rows;
   std::size_t found = 0;

@@ -1,10 +1,10 @@
-#include "langevin/comparison/run.hpp"
+#include "langevin/comparison/experiment.hpp"
 
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
 #include "experiment/runs.hpp"
 #include "langevin/comparison/claims.hpp"
-#include "langevin/run.hpp"
+#include "langevin/experiment.hpp"
 
 #include <fmt/format.h>
 
@@ -76,8 +76,24 @@ std::vector<Task> tasks_of(const LangevinComparison& c) {
 
 }  // namespace
 
-int run_comparison(const LangevinComparison& c, const RunOptions& o,
-                   const std::function<std::string(const fs::path&)>& report) {
+std::unique_ptr<Experiment> read_langevin_comparison(const Document& d) {
+  return std::make_unique<ComparisonExperiment>(read_langevin_comparison_configuration(d));
+}
+
+// Each method once, whatever its inner steps, and the variants.
+std::vector<Problem> ComparisonExperiment::checks() const {
+  std::vector<Problem> all;
+  std::vector<Method> seen;
+  for (const Setting& s : configuration().settings) {
+    if (s.variant.empty() && std::count(seen.begin(), seen.end(), s.configuration.method) > 0) continue;
+    if (s.variant.empty()) seen.push_back(s.configuration.method);
+    all.push_back(langevin_problem(s.folder, s.configuration));
+  }
+  return all;
+}
+
+int ComparisonExperiment::run(const RunOptions& o) const {
+  const LangevinComparison& c = configuration();
   const std::size_t threads = thread_count(o);
   for (const Setting& s : c.settings) check_inputs(s.configuration, o);
   const Interrupt interrupt;
@@ -144,7 +160,7 @@ int run_comparison(const LangevinComparison& c, const RunOptions& o,
     print(fmt::format("{}: interrupted before a run had ended; --resume goes on\n", c.experiment));
     return code;
   }
-  close_run(folder.path, closing_table(c, rows, claims, s.status, s.seconds), o, [&] { return report(folder.path); });
+  close_run(folder.path, closing_table(c, rows, claims, s.status, s.seconds), o, *this);
   if (diverged)
     complain(fmt::format("{}: {}: {}", c.experiment, diverged->summary.method, diverged->complaints.front()));
   return code;

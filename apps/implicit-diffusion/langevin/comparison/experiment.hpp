@@ -1,6 +1,8 @@
-// What a comparison of Langevin methods is: the same problem with several methods, and several seeds each.
+// The kind `langevin-comparison`: section 5.1 of the paper in one run. Every method, with several numbers of inner steps where it has any, with
+// several seeds; what came of each, and whether the paper's claims hold here.
 #pragma once
 
+#include "experiment/experiment.hpp"
 #include "langevin/configuration.hpp"
 
 #include <cstdint>
@@ -26,5 +28,15 @@ struct LangevinComparison : Common {
 std::filesystem::path folder_of(const std::filesystem::path& folder, const Setting& setting, std::uint64_t seed);
 
 LangevinComparison read_langevin_comparison_configuration(const Document& d);
+
+class ComparisonExperiment final : public ExperimentOf<LangevinComparison> {
+ public:
+  using ExperimentOf::ExperimentOf;
+  int run(const RunOptions& o) const override;
+  std::string report(const std::filesystem::path& folder) const override;
+  std::vector<Problem> checks() const override;
+  std::vector<Problem> standard_checks() const override { return {}; }  // the single experiments have them
+  Repeats repeats() const override { return {.key = "comparison.seeds", .refusal = {}}; }
+};
 
 }  // namespace program

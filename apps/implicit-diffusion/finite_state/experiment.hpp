@@ -1,8 +1,9 @@
-// The keys of a finite-state experiment: a ring of states whose chain is tuned to a reward (finite/ring.hpp), and the sizes of the chains whose
-// gradients are timed.
+// The kind `finite-state`: a ring of states whose chain is tuned to a reward, in the single loop with the law itself and with samples; and
+// gradients of chains of many sizes against the exact ones.
 #pragma once
 
 #include "experiment/document.hpp"
+#include "experiment/experiment.hpp"
 #include "implicit_diffusion/finite/gibbs.hpp"
 #include "implicit_diffusion/finite/ring.hpp"
 
@@ -22,5 +23,15 @@ struct FiniteStateConfiguration : Common {
   std::vector<std::int64_t> dense_sizes, band_sizes;  // of the chains whose gradients are timed
 };
 FiniteStateConfiguration read_finite_state_configuration(const Document& d);
+
+class FiniteStateExperiment final : public ExperimentOf<FiniteStateConfiguration> {
+ public:
+  using ExperimentOf::ExperimentOf;
+  int run(const RunOptions& o) const override;
+  std::string report(const std::filesystem::path& folder) const override;
+  std::vector<Problem> checks() const override;
+  std::vector<Problem> standard_checks() const override;
+  Repeats repeats() const override { return {}; }
+};
 
 }  // namespace program

@@ -1,7 +1,9 @@
-// The keys of a rates experiment.
+// The kind `rates`: how fast the single loop converges in the worst case, against the exponents of the theorems (langevin/rates.hpp), for steps
+// k^-a of both schedules and for the flow in continuous time.
 #pragma once
 
 #include "experiment/document.hpp"
+#include "experiment/experiment.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -19,5 +21,16 @@ struct RatesConfiguration : Common {
   std::int64_t steps_per_time = 16;  // of the flow's integration
 };
 RatesConfiguration read_rates_configuration(const Document& d);
+
+class RatesExperiment final : public ExperimentOf<RatesConfiguration> {
+ public:
+  using ExperimentOf::ExperimentOf;
+  int run(const RunOptions& o) const override;
+  std::string report(const std::filesystem::path& folder) const override;
+  std::vector<Problem> checks() const override;
+  Repeats repeats() const override {
+    return {.key = {}, .refusal = "nothing in this experiment is random: all runs would be the same"};
+  }
+};
 
 }  // namespace program

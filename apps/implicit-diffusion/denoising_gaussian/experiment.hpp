@@ -1,7 +1,9 @@
-// The keys of a denoising-gaussian experiment.
+// The kind `denoising-gaussian`: the denoising diffusion that can be solved (denoising/gaussian_theory.hpp). theta after twice the horizon, by
+// the delay equation, by the recursion of the means and by a queue of samples, as the horizon grows and for eta in the three regimes.
 #pragma once
 
 #include "experiment/document.hpp"
+#include "experiment/experiment.hpp"
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 
 #include <cmath>
@@ -27,5 +29,19 @@ struct DenoisingGaussianConfiguration : Common {
   }
 };
 DenoisingGaussianConfiguration read_denoising_gaussian_configuration(const Document& d);
+
+class DenoisingGaussianExperiment final : public ExperimentOf<DenoisingGaussianConfiguration> {
+ public:
+  using ExperimentOf::ExperimentOf;
+  int run(const RunOptions& o) const override;
+  std::string report(const std::filesystem::path& folder) const override;
+  std::vector<Problem> checks() const override;
+  std::vector<Problem> standard_checks() const override;
+  // It repeats each of its loops already.
+  Repeats repeats() const override { return {.key = "repeats", .refusal = {}}; }
+};
+
+// Reverse chains: the order of each kind of step, and a small diffusion with all its numbers.
+std::vector<CheckRow> check_chains();
 
 }  // namespace program

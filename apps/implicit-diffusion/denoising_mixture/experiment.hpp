@@ -1,8 +1,10 @@
-// The keys of a denoising-mixture experiment: one run, or several settings of the same problem.
+// The kind `denoising-mixture`: a mixture with its exact score is finetuned to a linear reward with the path KL as the price. The optimum is known:
+// the law p_base exp(lambda R / beta), again a mixture. All loops of finite horizon can be compared.
 #pragma once
 
 #include "denoising_mixture/model_spec.hpp"
 #include "experiment/document.hpp"
+#include "experiment/experiment.hpp"
 
 #include <cstdint>
 #include <string>
@@ -45,5 +47,14 @@ struct DenoisingComparison : Common {
   std::vector<Setting> settings;  // empty: the single run alone
 };
 DenoisingComparison read_denoising_configuration(const Document& d);
+
+class DenoisingMixtureExperiment final : public ExperimentOf<DenoisingComparison> {
+ public:
+  using ExperimentOf::ExperimentOf;
+  int run(const RunOptions& o) const override;
+  std::string report(const std::filesystem::path& folder) const override;
+  std::vector<Problem> checks() const override;
+  Repeats repeats() const override;
+};
 
 }  // namespace program
