@@ -1,29 +1,36 @@
-// Experiment files of the kinds langevin and langevin-comparison.
+// Experiment files of every kind.
+#include "denoising_gaussian/configuration.hpp"
+#include "denoising_mixture/configuration.hpp"
+#include "experiment/document.hpp"
 #include "experiment/registry.hpp"
-#include "experiment/table_reader.hpp"
+#include "finite_state/configuration.hpp"
 #include "fuzz/fuzz.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "langevin/comparison/configuration.hpp"
 #include "langevin/configuration.hpp"
+#include "rates/configuration.hpp"
 
 namespace {
 
-std::string kind_of(const program::Document& d) { return d.table["kind"].value_or<std::string>("langevin"); }
-
 std::string resolve(std::string_view text) {
   const program::Document d = program::read_document(text, "input", "input", ".", {});
-  return kind_of(d) == "langevin-comparison" ? program::read_comparison(d).resolved
-                                             : program::read_configuration(d).resolved;
+  const auto kind = d.table["kind"].value_or<std::string>("langevin");
+  if (kind == "langevin-comparison") return program::read_langevin_comparison_configuration(d).resolved.text();
+  if (kind == "finite-state") return program::read_finite_state_configuration(d).resolved.text();
+  if (kind == "rates") return program::read_rates_configuration(d).resolved.text();
+  if (kind == "denoising-gaussian") return program::read_denoising_gaussian_configuration(d).resolved.text();
+  if (kind == "denoising-mixture") return program::read_denoising_configuration(d).resolved.text();
+  return program::read_langevin_configuration(d).resolved.text();
 }
 
 }  // namespace
 
 std::vector<std::string> fuzz::seeds() {
   std::vector<std::string> all;
-  for (const auto& [name, text] : program::built_in_experiments())
-    if (kind_of(program::read_document(text, name, name, ".", {})).starts_with("langevin")) {
-      all.push_back(text);
-      all.push_back(resolve(text));
-    }
+  for (const auto& [name, text] : program::built_in_experiments()) {
+    all.push_back(text);
+    all.push_back(resolve(text));
+  }
   return all;
 }
 

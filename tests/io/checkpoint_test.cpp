@@ -30,7 +30,7 @@ CheckpointWriter some() {
 
 std::optional<Error> refusal(const std::string& bytes) {
   try {
-    CheckpointReader(bytes, "a file");
+    const CheckpointReader reader(bytes, "a file");
     return std::nullopt;
   } catch (const Error& e) {
     return e;
@@ -84,7 +84,10 @@ TEST(Checkpoint, HasTheFormatThatIsDescribed) {
 template <class T>
 std::vector<T> count_to(std::size_t n) {
   std::vector<T> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<T>(i * 7 + i / 1000);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t number = i * 7 + i / 1000;
+    v[i] = static_cast<T>(number);
+  }
   return v;
 }
 
@@ -198,9 +201,9 @@ std::string file_of(const std::vector<std::pair<std::string, std::string>>& sect
   const auto number = [](auto n) { return std::string(reinterpret_cast<const char*>(&n), sizeof n); };
   std::string out = "IDCHKPT1" + number(static_cast<std::uint32_t>(sections.size()));
   for (const auto& [name, content] : sections) {
-    const std::string section = number(static_cast<std::uint32_t>(name.size())) + name +
-                                number(static_cast<std::uint64_t>(content.size())) + content;
-    out += section + number(crc32(section));
+    std::string section = number(static_cast<std::uint32_t>(name.size()));
+    section.append(name).append(number(static_cast<std::uint64_t>(content.size()))).append(content);
+    out.append(section).append(number(crc32(section)));
   }
   out += number(static_cast<std::uint64_t>(out.size() + 12));
   return out + number(crc32(out));

@@ -216,7 +216,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       Real fixed_point[D ? D : 1];
       Real* point = D ? fixed_point : memory;
       load_point<Real, last>(x, i, d, point);
-      v.template terms<D>(static_cast<const Real*>(point), slope_theta + place * p);
+      if constexpr (terms) v.template terms<D>(static_cast<const Real*>(point), slope_theta + place * p);
     };
     const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
         __attribute__((always_inline)) {
