@@ -54,6 +54,7 @@ class PointwiseSteps : public PointwiseTiles<Real> {
   Model model() const { return {score_.blank()}; }
   static bool prepare(Model& model, const Theta& theta, const TimeGrid& grid, std::size_t first, std::size_t last) {
     if (model.theta == theta) return false;
+    model.theta.reset();  // where a model of a user's throws half-way, it is nowhere
     model.score.prepare(theta, grid, first, last);
     model.theta = theta;
     return true;
