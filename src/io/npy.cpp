@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are copied as they are in the file");
 
-constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::size_t alignment = 64;
 constexpr std::size_t longest_number = 21;  // digits that NumPy leaves room for, so that an array can grow in place
 constexpr std::size_t most_dimensions = 32;
@@ -214,13 +214,13 @@ std::string encode(std::span<const T> values, std::span<const std::size_t> shape
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, tuple);
   if (!shape.empty()) header.append(longest_number - std::to_string(shape[0]).size(), ' ');
   // As NumPy counts: between 1 and 64 blanks, not between 0 and 63.
-  const std::size_t prefix = magic.size() + 4;
-  header.append(alignment - (prefix + header.size() + 1) % alignment, ' ');
+  const std::size_t before = npy_magic.size() + 4;
+  header.append(alignment - (before + header.size() + 1) % alignment, ' ');
   header += '\n';
 
   std::string bytes;
-  bytes.reserve(prefix + header.size() + values.size_bytes());
-  bytes += magic;
+  bytes.reserve(before + header.size() + values.size_bytes());
+  bytes += npy_magic;
   bytes += '\x01';
   bytes += '\0';
   bytes += static_cast<char>(header.size() & 0xFF);
@@ -233,8 +233,8 @@ std::string encode(std::span<const T> values, std::span<const std::size_t> shape
 }  // namespace
 
 Array parse_npy(std::string_view bytes, const std::string& where) {
-  if (!bytes.starts_with(magic)) damaged(where, 0, what_it_is(bytes));
-  if (bytes.size() < magic.size() + 4) damaged(where, bytes.size(), "the file ends before the header");
+  if (!bytes.starts_with(npy_magic)) damaged(where, 0, what_it_is(bytes));
+  if (bytes.size() < npy_magic.size() + 4) damaged(where, bytes.size(), "the file ends before the header");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(bytes[i])}; };
 
   const std::size_t version = byte(6);

@@ -108,4 +108,7 @@ IMPLICIT_DIFFUSION_REWARD(SmoothReward, smooth_reward)
 IMPLICIT_DIFFUSION_REWARD(BumpReward, bump_reward)
 IMPLICIT_DIFFUSION_REWARD(QuadraticReward, quadratic_reward)
 
+#undef IMPLICIT_DIFFUSION_POTENTIAL
+#undef IMPLICIT_DIFFUSION_REWARD
+
 }  // namespace implicit_diffusion

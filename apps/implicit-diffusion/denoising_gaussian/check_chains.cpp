@@ -13,7 +13,7 @@ using namespace implicit_diffusion;
 using Numbers = std::vector<double>;
 
 // Data N(1.5, 0.25) in one dimension, from N(0, 1) at the horizon 2.
-constexpr double horizon = 2, data_mean = 1.5, data_variance = .25;
+constexpr double data_horizon = 2, data_mean = 1.5, data_variance = .25;
 
 // Mean and variance of the last state.
 struct Law {
@@ -54,7 +54,7 @@ Law last_law(Dynamics dynamics, const TimeGrid& grid, double score = 1, double n
 // In continuous time, with a = e^-horizon and C the variance at the horizon. The SDE draws the data given the state at the horizon, of which the
 // mean is m + (a v / C) (y - a m) and the variance v (1 - a^2) / C; the ODE moves quantiles: m + sqrt(v / C) (y - a m).
 Law limit(bool noisy) {
-  const double a = std::exp(-horizon), v = data_variance, c = a * a * v + 1 - a * a,
+  const double a = std::exp(-data_horizon), v = data_variance, c = a * a * v + 1 - a * a,
                slope = noisy ? a * v / c : std::sqrt(v / c);
   return {data_mean - slope * a * data_mean, slope * slope + (noisy ? v * (1 - a * a) / c : 0)};
 }
@@ -64,7 +64,7 @@ Law limit(bool noisy) {
 Numbers ratios(Dynamics dynamics, bool noisy, double score = 1, double noise = 1) {
   std::vector<Law> errors;
   for (const std::size_t steps : {64, 128, 256}) {
-    const TimeGrid grid = schedule_grid([](double t) { return std::exp(-horizon * t * t * t); }, 1, steps);
+    const TimeGrid grid = schedule_grid([](double t) { return std::exp(-data_horizon * t * t * t); }, 1, steps);
     const Law law = last_law(dynamics, grid, score, noise), exact = limit(noisy);
     errors.push_back({law.mean - exact.mean, law.variance - exact.variance});
   }
@@ -77,7 +77,7 @@ Numbers ratios(Dynamics dynamics, bool noisy, double score = 1, double noise = 1
 std::vector<CheckRow> check_orders() {
   std::vector<CheckRow> rows;
   Numbers known{1.46854619, .39862026, 1.32751359, .32805903, 1.49303597, .10020776, 1.43241487, .11084030}, got;
-  const TimeGrid sixteen = uniform_grid(horizon, 16);
+  const TimeGrid sixteen = uniform_grid(data_horizon, 16);
   for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode, Dynamics::ddpm, Dynamics::ddim}) {
     const Law law = last_law(dynamics, sixteen);
     got.insert(got.end(), {law.mean, law.variance});

@@ -21,7 +21,8 @@ namespace {
 using namespace implicit_diffusion;
 using Sign = TableReader::Sign;
 
-const EnumNames<CovarianceForm> covariances{{"direct", CovarianceForm::direct}, {"cholesky", CovarianceForm::cholesky}};
+const EnumNames<CovarianceForm> covariance_forms{{"direct", CovarianceForm::direct},
+                                                 {"cholesky", CovarianceForm::cholesky}};
 
 void check_centres(const TableReader& t, const Matrix& centres, double width) {
   for (const std::vector<double>& c : centres) {
@@ -92,7 +93,7 @@ LogisticWells LogisticWellsSpec::make() const { return {centres, width, floor}; 
 void MixtureSpec::read(TableReader& t) {
   components = static_cast<std::size_t>(t.integer("components", 2, 1, 10000));
   dimension = static_cast<std::size_t>(t.integer("dimension", 2, 1, 32));
-  covariance = t.choice("covariance", CovarianceForm::direct, covariances);
+  covariance = t.choice("covariance", CovarianceForm::direct, covariance_forms);
   kappa = t.number("kappa", 0.5, Sign::positive);
 }
 Mixture MixtureSpec::make() const { return {components, dimension, {covariance, kappa}}; }
