@@ -3,6 +3,7 @@
 #include "implicit_diffusion/optimizer/adam.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
+#include "implicit_diffusion/optimizer/rms_prop.hpp"
 #include "implicit_diffusion/optimizer/schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -108,6 +109,35 @@ TEST(Adam, TheFirstStepIsTheRateWhateverTheSizeOfTheGradient) {
   }
 }
 
+// Unrolled, v is a sum over all gradients so far: v_t = (1 - b) sum_i b^(t - i) g_i^2, without a correction for its beginning.
+TEST(RmsProp, DividesByTheSizeOfRecentGradients) {
+  RmsProp optimizer({.rate = {.scale = 0.1, .exponent = 0.5}, .decay = 0.9, .epsilon = 1e-3});
+  std::vector<double> theta{1.0, -1.0}, expected = theta;
+  std::vector<std::vector<double>> gradients;
+  for (std::size_t t = 0; t < 30; ++t) {
+    gradients.push_back({std::sin(1.0 + 2.0 * static_cast<double>(t)), 100.0});
+    optimizer.update(theta, gradients.back(), static_cast<std::int64_t>(t));
+    for (std::size_t j = 0; j < 2; ++j) {
+      double v = 0;
+      for (std::size_t i = 0; i <= t; ++i)
+        v += 0.1 * std::pow(0.9, static_cast<double>(t - i)) * gradients[i][j] * gradients[i][j];
+      expected[j] -= 0.1 / std::sqrt(static_cast<double>(t + 1)) * gradients[t][j] / (std::sqrt(v) + 1e-3);
+      EXPECT_NEAR(theta[j], expected[j], 1e-13) << t;
+    }
+  }
+}
+
+TEST(RmsProp, TheFirstStepDoesNotDependOnTheSizeOfTheGradient) {
+  for (const double size : {1e-3, 1.0, 1e8}) {
+    RmsProp optimizer({.rate = {0.01}, .decay = 0.99});
+    std::vector<double> theta{0, 0, 0};
+    optimizer.update(theta, std::vector<double>{size, -size, 0}, 0);
+    EXPECT_NEAR(theta[0], -0.1, 0.1 * 1e-7 / size + 1e-15);
+    EXPECT_NEAR(theta[1], 0.1, 0.1 * 1e-7 / size + 1e-15);
+    EXPECT_EQ(theta[2], 0.0);
+  }
+}
+
 // Langevin for V = (x - theta)^2 / 2 from a Gaussian N(m, v) stays Gaussian, and with R = -|x - c| the estimator's
 // expectation is known:
 //
@@ -136,7 +166,7 @@ MeanField mean_field(const SchedulePair& pair, double c, std::int64_t steps) {
 }
 
 TEST(AnyOptimizer, IsTheOneOfItsName) {
-  EXPECT_EQ(AnyOptimizer::names(), (std::vector<std::string>{"gradient-descent", "adam"}));
+  EXPECT_EQ(AnyOptimizer::names(), (std::vector<std::string>{"gradient-descent", "adam", "rms-prop"}));
   const Schedule rate{.scale = 0.1, .exponent = 0.5};
   const auto expect_same = [&](AnyOptimizer any, auto optimizer) {
     std::vector<double> a{1, -2}, b = a;
@@ -153,6 +183,7 @@ TEST(AnyOptimizer, IsTheOneOfItsName) {
   };
   expect_same(AnyOptimizer::make("gradient-descent", rate), GradientDescent{rate});
   expect_same(AnyOptimizer::make("adam", rate), Adam({.rate = rate}));
+  expect_same(AnyOptimizer::make("rms-prop", rate), RmsProp({.rate = rate}));
   expect_same(AnyOptimizer(), Hold{});
   expect_same(AnyOptimizer::make("none of them", rate), Hold{});
 }

@@ -4,6 +4,7 @@
 #include "implicit_diffusion/optimizer/adam.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
 #include "implicit_diffusion/optimizer/memory.hpp"
+#include "implicit_diffusion/optimizer/rms_prop.hpp"
 
 #include <cstdint>
 #include <string>
@@ -30,7 +31,7 @@ struct OptimizerList {
 }  // namespace detail
 
 // The list of them: each has a name and is made from the schedule of its rate.
-using BuiltinOptimizers = detail::OptimizerList<GradientDescent, Adam>;
+using BuiltinOptimizers = detail::OptimizerList<GradientDescent, Adam, RmsProp>;
 
 class AnyOptimizer {
  public:

@@ -1,0 +1,54 @@
+// RMSProp (Tieleman and Hinton, 2012): gradient descent with a step of its own for each coordinate, by the size of its recent gradients.
+//
+//     v <- b v + (1 - b) g^2
+//     theta <- theta - eta_k g / (sqrt(v) + eps)
+//
+// v begins at 0, so the first steps are eta_0 / sqrt(1 - b) long whatever the size of g: ten times eta_0 for b = 0.99. v belongs to the state of
+// a run.
+#pragma once
+
+#include "implicit_diffusion/optimizer/memory.hpp"
+#include "implicit_diffusion/optimizer/schedule.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace implicit_diffusion {
+
+struct RmsPropOptions {
+  Schedule rate{.scale = 1e-3};
+  double decay = 0.99;    // b
+  double epsilon = 1e-8;  // keeps a coordinate whose gradient vanishes from dividing by zero
+};
+
+template <class Theta>
+class BasicRmsProp {
+ public:
+  static constexpr const char* name = "rms-prop";
+  static BasicRmsProp with_rate(const Schedule& rate) { return BasicRmsProp({.rate = rate}); }
+
+  explicit BasicRmsProp(RmsPropOptions options = {}) : options_(options) {}
+
+  void update(Theta& theta, const Theta& gradient, std::int64_t step) {
+    memory_.begin(theta);  // allocates on the first call only
+    const double b = options_.decay, epsilon = options_.epsilon, eta = options_.rate(step);
+    for_each_element(
+        [=](auto& t, const auto& g, auto& v) {
+          set_element(v, b * v + (1.0 - b) * g * g);
+          set_element(t, t - eta * g / (std::sqrt(v) + epsilon));
+        },
+        theta, gradient, memory_.moments[0]);
+  }
+
+  const OptimizerMemory<Theta>& memory() const { return memory_; }
+  OptimizerMemory<Theta>& memory() { return memory_; }
+
+ private:
+  RmsPropOptions options_;
+  OptimizerMemory<Theta> memory_{{}, 1};  // v
+};
+
+using RmsProp = BasicRmsProp<std::vector<double>>;
+
+}  // namespace implicit_diffusion
