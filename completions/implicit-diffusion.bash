@@ -5,7 +5,7 @@ _implicit_diffusion() {
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | check | report)
+      list | run | check | report | bench)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,7 +15,7 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run check report --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report bench --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
@@ -43,6 +43,13 @@ _implicit_diffusion() {
           fi
           ;;
       esac
+      ;;
+    bench)
+      if [[ $before == --isa ]]; then
+        mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -W '--help --isa' -- "$word")
+      fi
       ;;
     report)
       if [[ $before == --output ]]; then

@@ -1,14 +1,13 @@
 // Experiment files of every kind.
-#include "denoising_gaussian/configuration.hpp"
-#include "denoising_mixture/configuration.hpp"
+#include "denoising_gaussian/experiment.hpp"
+#include "denoising_mixture/experiment.hpp"
 #include "experiment/document.hpp"
 #include "experiment/registry.hpp"
-#include "finite_state/configuration.hpp"
+#include "finite_state/experiment.hpp"
 #include "fuzz/fuzz.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "langevin/comparison/configuration.hpp"
-#include "langevin/configuration.hpp"
-#include "rates/configuration.hpp"
+#include "langevin/comparison/experiment.hpp"
+#include "rates/experiment.hpp"
 
 namespace {
 

@@ -37,7 +37,7 @@ offers_all_options() {
   fi
 }
 
-offers 'list run check report --help --version' ''
+offers 'list run check report bench --help --version' ''
 offers 'check' c
 offers 'run report' r
 offers '--version' --v
@@ -58,12 +58,14 @@ offers 'v3 v4' check --isa v
 offers '--seed --set' check --s
 offers 'runs/one' report runs/
 offers '--output' report --o
+offers 'v3 v4' bench --isa v
 offers 'notes.txt' report runs --output no
 offers_all_options
 offers_all_options list
 offers_all_options run
 offers_all_options check
 offers_all_options report
+offers_all_options bench
 
 # Names with nothing else that begins like them.
 mapfile -t names < <("$program" list | cut -d ' ' -f 1)
