@@ -2,8 +2,8 @@
 //
 //     f'(0) = [45 (f(h) - f(-h)) - 9 (f(2h) - f(-2h)) + (f(3h) - f(-3h))] / (60 h)  +  h^6 f^(7) / 140
 //
-// With h a hundredth of the unit in which f varies, truncation is 1e-14 times a seventh derivative and rounding 1e-14 f: both far below
-// 1e-8 f.
+// With h a hundredth of the unit in which f varies, truncation is 1e-14 times a seventh derivative and rounding 1e-14
+// f: both far below 1e-8 f.
 #pragma once
 
 #include <cstddef>

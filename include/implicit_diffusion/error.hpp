@@ -1,8 +1,8 @@
 // What can go wrong at the boundary of the library: a file, an option, a shape.
 //
-// Everything the library throws on purpose is an Error: where (a file with its line or byte, an option, a field), what (one line, naming
-// the value), and the kind, from which a program derives its exit code. Numerical trouble inside a loop is not an Error but a value:
-// see loop/state.hpp.
+// Everything the library throws on purpose is an Error: where (a file with its line or byte, an option, a field), what
+// (one line, naming the value), and the kind, from which a program derives its exit code. Numerical trouble inside a
+// loop is not an Error but a value: see loop/state.hpp.
 #pragma once
 
 #include <cstddef>

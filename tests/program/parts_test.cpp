@@ -22,7 +22,8 @@ using implicit_diffusion::Noise;
 using implicit_diffusion::Route;
 using implicit_diffusion::Stream;
 
-// What is timed is the right gradient: rounding of the solutions, refined, and of sums over n states, is far below 1e-10.
+// What is timed is the right gradient: rounding of the solutions, refined, and of sums over n states, is far below
+// 1e-10.
 TEST(GradientTiming, TimesTheRightGradient) {
   const std::vector<std::size_t> few{10, 100, 300}, many{10, 1000, 30'000};
   for (const Route route : {Route::forward, Route::adjoint}) {

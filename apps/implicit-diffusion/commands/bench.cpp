@@ -1,8 +1,8 @@
 // Fixed problems, verified, then timed.
 //
-// A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two times of the same run.
-// What the joint step cannot do without are its random bits, their transformation to normals, and its exponentials: these are timed alone,
-// in the same amounts, and the step is compared with their sum.
+// A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two
+// times of the same run. What the joint step cannot do without are its random bits, their transformation to normals,
+// and its exponentials: these are timed alone, in the same amounts, and the step is compared with their sum.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
 #include "experiment/registry.hpp"
@@ -102,8 +102,8 @@ double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dime
   return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
 }
 
-// What two threads can do here at best: the work of two in the time of one would be 2. Processors that are two halves of one core, or that
-// others use meanwhile, give less.
+// What two threads can do here at best: the work of two in the time of one would be 2. Processors that are two halves
+// of one core, or that others use meanwhile, give less.
 double two_threads_apart(const KernelSet& kernels) {
   struct Own {
     alignas(64) float work[block_size] = {}, result[block_size];
@@ -123,8 +123,8 @@ double two_threads_apart(const KernelSet& kernels) {
   return 2 * one / seconds(2);
 }
 
-// Fast and wrong is worth nothing: 50 steps in single precision on lanes against 50 in double precision, the same noise. Rounding makes
-// theta differ by about 1e-6; a wrong term would by 1e-2.
+// Fast and wrong is worth nothing: 50 steps in single precision on lanes against 50 in double precision, the same
+// noise. Rounding makes theta differ by about 1e-6; a wrong term would by 1e-2.
 void verify(std::string& text) {
   constexpr std::int64_t steps = 50;
   RewardLoop<float> fast(10'001, 6, 2, nullptr);
@@ -140,8 +140,8 @@ void verify(std::string& text) {
     throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
 }
 
-// What a call takes in memory beyond what there is before it, in megabytes: the peak of the resident memory, from the counter that the kernel
-// sets back on request (proc(5), clear_refs). None where it does not let us.
+// What a call takes in memory beyond what there is before it, in megabytes: the peak of the resident memory, from the
+// counter that the kernel sets back on request (proc(5), clear_refs). None where it does not let us.
 template <class Work>
 std::optional<double> extra_megabytes(Work&& work) {
   const auto kilobytes = [](const std::string& name) {
@@ -157,8 +157,8 @@ std::optional<double> extra_megabytes(Work&& work) {
   return (kilobytes("VmHWM:") - before) / 1024;
 }
 
-// A denoising diffusion of six Gaussians in the plane, 256 steps of the reverse SDE: sampling, and the gradient by 24 parameters. Verified
-// against double precision first. benchmarks/rivals/diffusion.py has the same in other frameworks.
+// A denoising diffusion of six Gaussians in the plane, 256 steps of the reverse SDE: sampling, and the gradient by 24
+// parameters. Verified against double precision first. benchmarks/rivals/diffusion.py has the same in other frameworks.
 constexpr std::size_t denoising_steps = 256;
 struct FirstCoordinate {
   static constexpr bool any_number = true;
@@ -230,7 +230,8 @@ std::string denoising_chains() {
         "  verified: its gradient, lanes against double precision: relative difference {:.1e} (allowed 1e-4)\n", error);
     if (!(error < 1e-4)) throw Error(ErrorKind::data, "bench", "the gradient through a chain is wrong");
   }
-  // Forward keeps nothing of the path; the gradient is a fresh batch all the way and back; the adjoint alone is along a path that was kept.
+  // Forward keeps nothing of the path; the gradient is a fresh batch all the way and back; the adjoint alone is along a
+  // path that was kept.
   text += fmt::format("  {:>12}{:>10}{:>12}{:>12}{:>14}{:>28}\n", "samples", "forward", "gradient", "adjoint",
                       "joint step", "forward, adjoint to that");
   for (const std::size_t n : {1'000, 10'000}) {

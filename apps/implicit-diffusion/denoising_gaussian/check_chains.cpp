@@ -1,4 +1,5 @@
-// Reverse chains without noise: the laws of their last states, how fast these come to their limits, and the toy diffusion's known numbers.
+// Reverse chains without noise: the laws of their last states, how fast these come to their limits, and the toy
+// diffusion's known numbers.
 #include "denoising_gaussian/experiment.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
@@ -20,8 +21,9 @@ struct Law {
   double mean, variance;
 };
 
-// The score is linear, so that the chain is Y = mean + first y_0 + sum_n share_n xi_n, xi_n its noise: with that at 0 but for one, which is 1, it
-// tells these numbers itself. `score` multiplies the score, `noise` the variances: what is not 1 is wrong on purpose.
+// The score is linear, so that the chain is Y = mean + first y_0 + sum_n share_n xi_n, xi_n its noise: with that at 0
+// but for one, which is 1, it tells these numbers itself. `score` multiplies the score, `noise` the variances: what is
+// not 1 is wrong on purpose.
 Law last_law(Dynamics dynamics, const TimeGrid& grid, double score = 1, double noise = 1) {
   // Sample 0 begins at 0, sample 1 at 1, sample 2 + n at 0 with xi_n = 1.
   const auto one = problems::ToyDiffusion::stand_in(
@@ -51,16 +53,18 @@ Law last_law(Dynamics dynamics, const TimeGrid& grid, double score = 1, double n
   return law;
 }
 
-// In continuous time, with a = e^-horizon and C the variance at the horizon. The SDE draws the data given the state at the horizon, of which the
-// mean is m + (a v / C) (y - a m) and the variance v (1 - a^2) / C; the ODE moves quantiles: m + sqrt(v / C) (y - a m).
+// In continuous time, with a = e^-horizon and C the variance at the horizon. The SDE draws the data given the state at
+// the horizon, of which the mean is m + (a v / C) (y - a m) and the variance v (1 - a^2) / C; the ODE moves quantiles:
+// m + sqrt(v / C) (y - a m).
 Law limit(bool noisy) {
   const double a = std::exp(-data_horizon), v = data_variance, c = a * a * v + 1 - a * a,
                slope = noisy ? a * v / c : std::sqrt(v / c);
   return {data_mean - slope * a * data_mean, slope * slope + (noisy ? v * (1 - a * a) / c : 0)};
 }
 
-// error(T) / error(2 T), which is 2 + O(1 / T) for order one, at T = 64 and 128 and from these towards infinity. Time runs as the cube of the
-// step, so that steps become short where the data are: DDPM and DDIM with equal steps have errors of log(T) / T.
+// error(T) / error(2 T), which is 2 + O(1 / T) for order one, at T = 64 and 128 and from these towards infinity. Time
+// runs as the cube of the step, so that steps become short where the data are: DDPM and DDIM with equal steps have
+// errors of log(T) / T.
 Numbers ratios(Dynamics dynamics, bool noisy, double score = 1, double noise = 1) {
   std::vector<Law> errors;
   for (const std::size_t steps : {64, 128, 256}) {

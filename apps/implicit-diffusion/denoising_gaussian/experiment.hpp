@@ -1,5 +1,6 @@
-// The kind `denoising-gaussian`: the denoising diffusion that can be solved (denoising/gaussian_theory.hpp). theta after twice the horizon, by
-// the delay equation, by the recursion of the means and by a queue of samples, as the horizon grows and for eta in the three regimes.
+// The kind `denoising-gaussian`: the denoising diffusion that can be solved (denoising/gaussian_theory.hpp). theta
+// after twice the horizon, by the delay equation, by the recursion of the means and by a queue of samples, as the
+// horizon grows and for eta in the three regimes.
 #pragma once
 
 #include "experiment/document.hpp"

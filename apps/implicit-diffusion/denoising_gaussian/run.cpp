@@ -50,8 +50,8 @@ SettingRun run_setting(const DenoisingGaussianConfiguration& c, const GaussianDe
   return run;
 }
 
-// What is kept of a setting: evaluations, then mean and standard error of theta over the repeats, at every step where the path is wanted, else
-// at the last.
+// What is kept of a setting: evaluations, then mean and standard error of theta over the repeats, at every step where
+// the path is wanted, else at the last.
 std::vector<double> numbers_of(const SettingRun& run, bool whole_path) {
   std::vector<double> numbers{0};
   for (const SampledQueue& q : run.queues) numbers[0] += static_cast<double>(q.evaluations);

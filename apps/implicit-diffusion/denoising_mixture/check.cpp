@@ -1,4 +1,5 @@
-// A diffusion of a mixture: products of its score, the adjoint of its chain, and the path KL against the likelihoods of its steps.
+// A diffusion of a mixture: products of its score, the adjoint of its chain, and the path KL against the likelihoods of
+// its steps.
 #include "denoising_mixture/experiment.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
@@ -47,7 +48,8 @@ struct Chain {
   }
 };
 
-// The log of the ratio of the densities of a sample's steps under theta and under the base, from the steps' means alone.
+// The log of the ratio of the densities of a sample's steps under theta and under the base, from the steps' means
+// alone.
 std::vector<double> log_ratios(Chain<double>& x, const PathBatch<double>& b) {
   std::vector<double> ratios(b.points.size(), 0.0);
   ScoreModel<double> frozen = x.model.score<double>();

@@ -90,7 +90,8 @@ DenoisingConfiguration read_single(const Document& d) {
   for (const double v : c.direction)
     if (!(std::abs(v) <= 1e30)) reward.fail("direction", fmt::format("{} is beyond 1e30", v));
 
-  // Every slot comes to have the memory of a whole path. With a checkpoint of them, made in memory, that was 5.1 times half of it at most.
+  // Every slot comes to have the memory of a whole path. With a checkpoint of them, made in memory, that was 5.1 times
+  // half of it at most.
   constexpr double most_bytes = 8e9, copies = 2.6;
   const double states =
       c.loop == LoopKind::nested

@@ -1,5 +1,6 @@
-// The kind `denoising-mixture`: a mixture with its exact score is finetuned to a linear reward with the path KL as the price. The optimum is known:
-// the law p_base exp(lambda R / beta), again a mixture. All loops of finite horizon can be compared.
+// The kind `denoising-mixture`: a mixture with its exact score is finetuned to a linear reward with the path KL as the
+// price. The optimum is known: the law p_base exp(lambda R / beta), again a mixture. All loops of finite horizon can be
+// compared.
 #pragma once
 
 #include "denoising_mixture/model_spec.hpp"

@@ -39,7 +39,8 @@ LawDistance distance(const GaussianMixture& a, const GaussianMixture& b);
 // The summary of a run, or of a comparison whose first run that is, with the rows of all.
 Summary summary_of(const DenoisingConfiguration& c, const std::vector<const DenoisingRow*>& rows, std::size_t threads);
 
-// One line of the closing table: a setting, what people call it, and its row, which is missing where an interrupt came before.
+// One line of the closing table: a setting, what people call it, and its row, which is missing where an interrupt came
+// before.
 struct DenoisingResult {
   const DenoisingConfiguration* configuration;
   std::string name;

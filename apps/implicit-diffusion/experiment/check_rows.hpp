@@ -56,7 +56,8 @@ struct CheckedProblem {
   std::vector<CheckRow> rows;
 };
 
-// All rows, a line each, below a heading; and a line that counts them, with the share of seeds for which some are off by chance.
+// All rows, a line each, below a heading; and a line that counts them, with the share of seeds for which some are off
+// by chance.
 std::string check_table(std::span<const CheckedProblem> problems);
 // How many are off, and which; nothing where none is.
 std::optional<std::string> what_is_off(std::span<const CheckedProblem> problems);

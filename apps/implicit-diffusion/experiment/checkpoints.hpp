@@ -1,5 +1,5 @@
-// Checkpoints of a run's loop: its state and all it has measured, in the folder `checkpoints`. A run that goes on from one ends with the same
-// bytes as one that was never stopped.
+// Checkpoints of a run's loop: its state and all it has measured, in the folder `checkpoints`. A run that goes on from
+// one ends with the same bytes as one that was never stopped.
 #pragma once
 
 #include "experiment/common.hpp"
@@ -30,9 +30,10 @@ class Checkpoints {
   // Unless there is one of that step already.
   void write(std::int64_t step, const Save& save);
 
-  // Calls `restore` with the newest whole checkpoint, if there is one; it returns the step that it has come to. Says where the run goes on,
-  // unless `quiet`, and writes its configuration. Throws a data Error where there are checkpoints and none is whole, or where it is one of
-  // another configuration; a usage Error where it has done more than `steps`.
+  // Calls `restore` with the newest whole checkpoint, if there is one; it returns the step that it has come to. Says
+  // where the run goes on, unless `quiet`, and writes its configuration. Throws a data Error where there are
+  // checkpoints and none is whole, or where it is one of another configuration; a usage Error where it has done more
+  // than `steps`.
   bool resume(std::int64_t steps, bool quiet, const std::function<std::int64_t(const Reader&)>& restore);
 
  private:
@@ -42,7 +43,8 @@ class Checkpoints {
   std::chrono::steady_clock::time_point when_;
 };
 
-// The newest whole checkpoint of this configuration in a run's folder; damaged ones are named on stderr and passed over.
+// The newest whole checkpoint of this configuration in a run's folder; damaged ones are named on stderr and passed
+// over.
 std::optional<implicit_diffusion::io::CheckpointReader> newest_checkpoint(const Common& c,
                                                                           const std::filesystem::path& run_folder);
 

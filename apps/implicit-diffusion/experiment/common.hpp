@@ -10,8 +10,8 @@
 
 namespace program {
 
-// The keys of a configuration with their values as TOML has them, table by table, in the order of config.toml. The keys outside of all tables,
-// whose table is "", come first.
+// The keys of a configuration with their values as TOML has them, table by table, in the order of config.toml. The keys
+// outside of all tables, whose table is "", come first.
 struct ResolvedConfiguration {
   struct Entry {
     std::string table, key, value;

@@ -30,7 +30,8 @@ Document read_document(std::string_view text, const std::string& where, const st
                        const std::filesystem::path& folder, const Overrides& overrides);
 // Makes one more change.
 void change(Document& d, const Override& o);
-// The changes "KEY=VALUE KEY=VALUE ...", to be made by change(). `refuse` is called with one that is not of that form, and throws.
+// The changes "KEY=VALUE KEY=VALUE ...", to be made by change(). `refuse` is called with one that is not of that form,
+// and throws.
 std::vector<Override> read_changes(const std::string& text,
                                    const std::function<void(const std::string& change)>& refuse);
 

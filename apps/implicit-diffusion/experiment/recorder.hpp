@@ -20,7 +20,8 @@ class RowRecorder {
   // True at a step that has a row and has not got it yet.
   bool is_due(std::int64_t step) const { return step % log_every_ == 0 && step != last_step_; }
   void add(std::int64_t step, std::vector<double> row, std::span<const double> theta);
-  // The row of the last state, where that is not at a step that has one. A longer run would not have it, so it is not part of a checkpoint.
+  // The row of the last state, where that is not at a step that has one. A longer run would not have it, so it is not
+  // part of a checkpoint.
   bool needs_last(std::int64_t step) const { return step != last_step_; }
   void add_last(std::vector<double> row, std::span<const double> theta);
 

@@ -15,10 +15,10 @@ namespace program {
 
 std::string_view to_string(implicit_diffusion::Status status);
 
-// The folder that the options name for an experiment; other runs are kept out of it until the lock goes. A new run: it is made or, with
-// --overwrite, the files of the run that was there go and nothing else; the configuration is written. With --resume: it must be that of a run
-// with the same configuration, but for the number of steps; config.toml stays as it is until write_configuration, when it is certain that the
-// run goes on.
+// The folder that the options name for an experiment; other runs are kept out of it until the lock goes. A new run: it
+// is made or, with --overwrite, the files of the run that was there go and nothing else; the configuration is written.
+// With --resume: it must be that of a run with the same configuration, but for the number of steps; config.toml stays
+// as it is until write_configuration, when it is certain that the run goes on.
 struct OpenFolder {
   std::filesystem::path path;
   implicit_diffusion::io::FolderLock lock;

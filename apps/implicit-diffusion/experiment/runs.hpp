@@ -49,8 +49,8 @@ std::vector<std::size_t> longest_first(std::size_t count, const std::function<do
 // 0, or the exit code of a run with that status that the signal has interrupted.
 int exit_code(const std::string& status, int signal);
 
-// A run, or with --repeats several with the seeds after the first, in folders of their own with a summary and a report over all of them.
-// `seeds` are their configurations, of `steps` steps each.
+// A run, or with --repeats several with the seeds after the first, in folders of their own with a summary and a report
+// over all of them. `seeds` are their configurations, of `steps` steps each.
 int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
                   const std::function<FinishedRun(std::size_t i, const RunContext& context)>& run,
                   const Experiment& experiment);

@@ -1,6 +1,6 @@
-// Reading an experiment key by key. A TableReader hands out the values of one table, checked, remembers which keys exist, and records what it
-// handed out: that becomes the resolved configuration. Errors name the file and line, or the --set, the key, and the value; an unknown key the
-// nearest known one.
+// Reading an experiment key by key. A TableReader hands out the values of one table, checked, remembers which keys
+// exist, and records what it handed out: that becomes the resolved configuration. Errors name the file and line, or the
+// --set, the key, and the value; an unknown key the nearest known one.
 #pragma once
 
 #include "experiment/document.hpp"

@@ -137,8 +137,8 @@ std::vector<double> values_at(const Population<float>& points, const MixtureLogD
 }
 
 // How many of the points lie where the law has nine tenths of its mass: nine tenths, if they follow it. The level there
-// is a quantile over samples of the law, which, unlike one over the nodes of a picture, does not mind how narrow the law
-// is; it gives the mass a standard error of 0.3 %.
+// is a quantile over samples of the law, which, unlike one over the nodes of a picture, does not mind how narrow the
+// law is; it gives the mass a standard error of 0.3 %.
 std::string judge(const LawPicture& picture, const MixtureLogDensity& log_density) {
   const std::size_t d = picture.law.dimension();
   Population<float> exact(10'000, d);

@@ -1,13 +1,16 @@
-// Fixed problems on finite sets, and the ring of an experiment: one file, as all of them are put through the same comparisons.
+// Fixed problems on finite sets, and the ring of an experiment: one file, as all of them are put through the same
+// comparisons.
 //
-// Gradients of F(pi*(theta)) come by two routes from one linear system, and for Gibbs laws from a covariance. They are compared with
+// Gradients of F(pi*(theta)) come by two routes from one linear system, and for Gibbs laws from a covariance. They are
+// compared with
 //
 //     known numbers             by a program that shares no code with ours
 //     central differences       of F at the law, which needs one more solve and no derivative
 //     each other
 //     samples                   Gamma from independent samples of the law, over many batches
 //
-// What both routes share, or a law and its differences, does not show there: moves, objectives and single steps are also written out here.
+// What both routes share, or a law and its differences, does not show there: moves, objectives and single steps are
+// also written out here.
 #include "finite_state/experiment.hpp"
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
@@ -78,7 +81,8 @@ void add_wrong(bool visible, const CheckRow& row, Rows& rows) {
                          : left_out("  a wrong gradient", "the gradient is too small for it to be seen"));
 }
 
-// How many batches, of how many samples. Small ones: a covariance divided by n in place of n - 1 would be a tenth too small, which shows.
+// How many batches, of how many samples. Small ones: a covariance divided by n in place of n - 1 would be a tenth too
+// small, which shows.
 struct Batches {
   std::size_t count = 50'000, size = 10;
 };
@@ -115,8 +119,8 @@ std::vector<double> grouped(const std::vector<double>& law) {
   return sums;
 }
 
-// Shares of n independent samples have standard errors sqrt(p (1 - p) / n). Of many states it is groups that are compared: each state would
-// be seen a few times only, and a few times are not normally distributed.
+// Shares of n independent samples have standard errors sqrt(p (1 - p) / n). Of many states it is groups that are
+// compared: each state would be seen a few times only, and a few times are not normally distributed.
 template <class Sampler>
 void check_sampler(Sampler&& sampler, const std::vector<double>& theta, const std::vector<double>& law,
                    std::uint64_t seed, Rows& rows, const std::string& what = "law after ten moves from it") {
@@ -159,8 +163,8 @@ std::vector<double> moved_law(const std::vector<double>& p, const Matrix& matrix
   return out;
 }
 
-// One move of many samples of each state: those of state i are in k with probability P_ik. A law that is kept says nothing of a sampler
-// that does not move.
+// One move of many samples of each state: those of state i are in k with probability P_ik. A law that is kept says
+// nothing of a sampler that does not move.
 template <class Sampler>
 void check_move(Sampler&& sampler, const std::vector<double>& theta, const Matrix& matrix, Rows& rows,
                 const std::string& what) {
@@ -202,8 +206,9 @@ std::vector<double> check_routes(const C& chain, const F& objective, const std::
   return by_adjoint;
 }
 
-// Moves between the states of a graph that keep a law, written out: to a neighbour chosen uniformly, taken with the probability a / (a + b)
-// by the heat bath and min(1, a / b) by Metropolis, where a = pi_k / degree k and b = pi_i / degree i.
+// Moves between the states of a graph that keep a law, written out: to a neighbour chosen uniformly, taken with the
+// probability a / (a + b) by the heat bath and min(1, a / b) by Metropolis, where a = pi_k / degree k and b = pi_i /
+// degree i.
 Matrix moves_by_hand(const std::vector<double>& law, const Graph& graph, Rule rule) {
   Matrix p(law.size(), std::vector<double>(law.size()));
   for (std::size_t i = 0; i < law.size(); ++i) {
@@ -385,8 +390,8 @@ std::vector<double> along(std::vector<double> theta, const std::vector<double>& 
   return theta;
 }
 
-// What does not show at a start without a current: both routes at a theta that has one, along the drift and along a direction that has a
-// part of all parameters. Differences in every parameter would take as long as all the rest.
+// What does not show at a start without a current: both routes at a theta that has one, along the drift and along a
+// direction that has a part of all parameters. Differences in every parameter would take as long as all the rest.
 void check_ring_nearby(const RingProblem& ring, const std::vector<double>& theta, const std::vector<double>& direction,
                        double allowed, Rows& rows) {
   std::vector<double> drift(theta.size());

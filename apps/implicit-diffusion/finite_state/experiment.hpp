@@ -1,5 +1,5 @@
-// The kind `finite-state`: a ring of states whose chain is tuned to a reward, in the single loop with the law itself and with samples; and
-// gradients of chains of many sizes against the exact ones.
+// The kind `finite-state`: a ring of states whose chain is tuned to a reward, in the single loop with the law itself
+// and with samples; and gradients of chains of many sizes against the exact ones.
 #pragma once
 
 #include "experiment/document.hpp"

@@ -160,8 +160,8 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     if (!context.quiet) context.progress->say(what);
   };
 
-  // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved by
-  // a rule that keeps the Gibbs law, and a covariance.
+  // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved
+  // by a rule that keeps the Gibbs law, and a covariance.
   std::array tracks{Track{"law", "the law itself"}, Track{"particles", "samples, linear system"},
                     Track{"gibbs", "samples, covariance"}};
   const auto loop = [&](Track& t, const char* what, auto& sampler, auto& estimator, auto population,

@@ -1,9 +1,9 @@
-// The time that one gradient takes against the number of states, on chains whose gradient is known: heat baths of the same potential on a
-// ring (finite/ring.hpp), of all states with all (dense) or with the `width` next ones (banded). Both have its Gibbs law, whose gradient is a
-// covariance.
+// The time that one gradient takes against the number of states, on chains whose gradient is known: heat baths of the
+// same potential on a ring (finite/ring.hpp), of all states with all (dense) or with the `width` next ones (banded).
+// Both have its Gibbs law, whose gradient is a covariance.
 //
-// A gradient is all that a step of theta asks for: the probabilities at theta, the factorisation, the law, and the solves of the route. The
-// pattern of a banded chain is analysed once, before the clock starts.
+// A gradient is all that a step of theta asks for: the probabilities at theta, the factorisation, the law, and the
+// solves of the route. The pattern of a banded chain is analysed once, before the clock starts.
 #pragma once
 
 #include "implicit_diffusion/finite/estimator.hpp"
@@ -28,7 +28,8 @@ struct GradientTiming {
   double gradient_error;  // the largest |difference from the covariance| / the largest |covariance|
 };
 
-// One row for each size. A dense chain of n states takes 20 n^2 bytes, 320 MB for 4000; a banded one of 10^6 states 600 MB at width 1.
+// One row for each size. A dense chain of n states takes 20 n^2 bytes, 320 MB for 4000; a banded one of 10^6 states 600
+// MB at width 1.
 std::vector<GradientTiming> time_dense_gradients(std::span<const std::size_t> states,
                                                  const GradientTimingOptions& options = {});
 std::vector<GradientTiming> time_banded_gradients(std::span<const std::size_t> states,

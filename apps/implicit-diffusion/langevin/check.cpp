@@ -1,7 +1,8 @@
-// A Langevin experiment, checked at its first theta. Numbers without noise are compared at points of the law (probe_points.hpp):
+// A Langevin experiment, checked at its first theta. Numbers without noise are compared at points of the law
+// (probe_points.hpp):
 //
-//     dV/dx, dV/dtheta          in double precision against central differences of V; in single precision against double
-//     unrolled                  its gradient against central differences of -mean R(x'(theta)), the step taken anew with the same noise
+//     dV/dx, dV/dtheta          in double precision against central differences of V, in single against double
+//     unrolled                  its gradient against central differences of -mean R(x'(theta)), with the same noise
 //     guided                    its drift against central differences of V - lambda R, and of its step
 //
 // and the sampler by what it does to many copies of one point, and to chains that have been running for ever:
@@ -90,8 +91,8 @@ void check_derivatives(const ProbePoints& probes, Rows& rows) {
   rows.push_back(at_points(must_be_off(compare("", dx_quotients, wrong, allowed_x)), "  dV/dx times 1.001"));
 }
 
-// One step from many copies of the point at which V is steepest. The standard errors are known: sqrt(2 g / n) of the mean, 2 g sqrt(2 / n)
-// of the variance; to them come roundings of x in single precision.
+// One step from many copies of the point at which V is steepest. The standard errors are known: sqrt(2 g / n) of the
+// mean, 2 g sqrt(2 / n) of the variance; to them come roundings of x in single precision.
 void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 20) / d;
   const double g = c.step_size;
@@ -152,8 +153,8 @@ std::vector<double> stationary_covariance(const std::vector<std::vector<double>>
   return inverse;
 }
 
-// Chains that start with the law they ought to keep, and 64 steps later still have. The covariance of n Gaussian pairs has standard error
-// sqrt((s_aa s_bb + s_ab^2) / (n - 1)).
+// Chains that start with the law they ought to keep, and 64 steps later still have. The covariance of n Gaussian pairs
+// has standard error sqrt((s_aa s_bb + s_ab^2) / (n - 1)).
 void check_stationary_law(const LangevinConfiguration& c, const Matrix& precision, const ProbePoints& probes,
                           Rows& rows) {
   const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 17) / d;

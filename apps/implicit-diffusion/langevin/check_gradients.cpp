@@ -1,4 +1,5 @@
-// The gradient of an experiment's objective at its first theta, in closed form, against what its estimator makes of exact samples.
+// The gradient of an experiment's objective at its first theta, in closed form, against what its estimator makes of
+// exact samples.
 //
 // The objective and each of its terms, as functions of theta, know nothing of the estimator:
 //
@@ -6,20 +7,23 @@
 //     beta KL(reference || pi)     Gauss-Hermite quadrature, or minus the mean log-density of the data
 //     beta KL(pi || base)          Gauss-Hermite quadrature
 //
-// and central differences give their gradients. The estimators are those of a run (make_engine), on its kernels and, where the run does
-// both at once, in the pass that also makes the step. They are given populations of independent samples of the law: small ones, whose size
-// is not a multiple of the lanes, so that division by n in place of n - 1 shows. An estimate is random; its mean over many populations has
-// a standard error s, to which come
+// and central differences give their gradients. The estimators are those of a run (make_engine), on its kernels and,
+// where the run does both at once, in the pass that also makes the step. They are given populations of independent
+// samples of the law: small ones, whose size is not a multiple of the lanes, so that division by n in place of n - 1
+// shows. An estimate is random; its mean over many populations has a standard error s, to which come
 //
 //     3 a / N          what happens less than a few times among all N samples, each time worth a / N, does not show in s
 //     r a              rounding in single precision
 //     2 |q - q'|       two quadratures, one coarser than the other: the most that any parameter shows, in its unit
 //
-// That the check could fail is shown by the same estimates a tenth too large, or where that is too little to be seen, with the opposite
-// sign. Where even that is not seen the gradient vanishes, as that of KL(pi || base) at the base: then it is checked a little elsewhere.
+// That the check could fail is shown by the same estimates a tenth too large, or where that is too little to be seen,
+// with the opposite sign. Where even that is not seen the gradient vanishes, as that of KL(pi || base) at the base:
+// then it is checked a little elsewhere.
 //
-// Small populations are one block. So an estimate from some blocks, the last not full, is compared with the sums written out, sample by
-// sample.
+// Small populations are one block. So an estimate from some blocks, the last not full, is compared with the sums
+// written out, sample by sample.
+//
+// It is one file, though a long one: closed forms, estimates and their errors are about the same numbers.
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/loop/single.hpp"
 #include "langevin/experiment.hpp"
@@ -173,8 +177,8 @@ ClosedForms closed_forms(const LangevinConfiguration& c, const ProbePoints& prob
   return f;
 }
 
-// What the mean of a part's estimates ought to be, for populations of n, and how far off that may be; nothing without a closed form.
-// Covariances with the normaliser n are (n - 1) / n of themselves.
+// What the mean of a part's estimates ought to be, for populations of n, and how far off that may be; nothing without a
+// closed form. Covariances with the normaliser n are (n - 1) / n of themselves.
 struct Expected {
   std::vector<double> gradient;
   double error = 0;  // in units
@@ -315,9 +319,10 @@ struct SomeBlocks {
   }
 };
 
-// The gradient from the first n samples and m references, written out: sum_i w_i dV/dtheta (x_i), with the weights of estimator.hpp. The
-// numbers of each sample are those of the kernels, which are checked on their own; left are roundings, relative to the same sum without
-// signs. dV/dtheta in units of theta counts at least 1 there: it may be the difference of two such.
+// The gradient from the first n samples and m references, written out: sum_i w_i dV/dtheta (x_i), with the weights of
+// estimator.hpp. The numbers of each sample are those of the kernels, which are checked on their own; left are
+// roundings, relative to the same sum without signs. dV/dtheta in units of theta counts at least 1 there: it may be the
+// difference of two such.
 struct WrittenOut {
   std::vector<double> gradient, without_signs;
 };

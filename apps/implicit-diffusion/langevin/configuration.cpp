@@ -35,7 +35,8 @@ std::shared_ptr<const SampleFile> read_sample_file(TableReader& t, std::string_v
   return file.empty() ? nullptr : std::make_shared<const SampleFile>(file);
 }
 
-// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is allocated.
+// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is
+// allocated.
 void check_size(const LangevinConfiguration& c, std::size_t dimension, std::size_t parameters,
                 const std::function<void(std::string_view key, const std::string& reason)>& refuse) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));

@@ -1,6 +1,7 @@
 // What a Langevin experiment is: the keys of its TOML file, checked, with their defaults filled in.
 //
-// Every key is read in one place (configuration.cpp), which also records the resolved configuration: running that again gives the same run.
+// Every key is read in one place (configuration.cpp), which also records the resolved configuration: running that again
+// gives the same run.
 #pragma once
 
 #include "experiment/common.hpp"

@@ -16,7 +16,8 @@ class LangevinExperiment final : public ExperimentOf<LangevinConfiguration> {
   Repeats repeats() const override { return {}; }
 };
 
-// What a comparison needs of it. Throws an Error where a file that the run reads is bad, or is one that the run would remove.
+// What a comparison needs of it. Throws an Error where a file that the run reads is bad, or is one that the run would
+// remove.
 void check_inputs(const LangevinConfiguration& c, const RunOptions& o);
 FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& context);
 // What there is to check, by a name of its own.

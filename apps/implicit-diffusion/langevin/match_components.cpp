@@ -6,8 +6,9 @@ namespace program {
 
 using implicit_diffusion::GaussianMixture;
 
-// The Hungarian method: components are matched one by one, each along the path of exchanges that costs least. `price` keeps all costs that are
-// left, cost(i, j) - price_one(i) - price_other(j), from being negative. Row and column 0 stand for "not matched".
+// The Hungarian method: components are matched one by one, each along the path of exchanges that costs least. `price`
+// keeps all costs that are left, cost(i, j) - price_one(i) - price_other(j), from being negative. Row and column 0
+// stand for "not matched".
 std::vector<std::size_t> match_components(const GaussianMixture& one, const GaussianMixture& other) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const std::size_t n = one.components.size();

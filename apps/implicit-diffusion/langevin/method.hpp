@@ -29,8 +29,8 @@ implicit_diffusion::LangevinEngine<float> make_engine(const LangevinConfiguratio
 // Where the chains begin. Throws an Error where the file of the samples is bad.
 implicit_diffusion::AnyStart<float> make_start(const LangevinConfiguration& c, std::size_t dimension);
 
-// The data of the reference. Throws an Error where, as a whole, they lie so far from the origin that single precision does not resolve the law
-// there.
+// The data of the reference. Throws an Error where, as a whole, they lie so far from the origin that single precision
+// does not resolve the law there.
 const Population<float>& reference_data(const LangevinConfiguration& c, const Potential<float>& potential);
 
 // Reads all files that a run needs. Throws an Error where one is bad.
@@ -39,7 +39,8 @@ void check_files(const LangevinConfiguration& c);
 using RunState = implicit_diffusion::State<Population<float>, AnyOptimizer>;
 using RunObserver = std::function<void(const RunState&)>;
 
-// Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last step.
+// Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last
+// step.
 struct RunResult {
   RunState state;
   Outcome outcome;

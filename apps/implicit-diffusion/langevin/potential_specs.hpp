@@ -1,4 +1,5 @@
-// The built-in potentials as files have them: their keys, the ways to give their parameters, and what reports and checks need to know of these.
+// The built-in potentials as files have them: their keys, the ways to give their parameters, and what reports and
+// checks need to know of these.
 #pragma once
 
 #include "experiment/table_reader.hpp"
@@ -92,8 +93,9 @@ struct PotentialSpec {
   bool is_logarithm(std::size_t j) const;
 };
 
-// The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what its law is made of. Empty
-// where none is given. Throws a usage Error where the potential has no law there, or none that can be sampled.
+// The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what its
+// law is made of. Empty where none is given. Throws a usage Error where the potential has no law there, or none that
+// can be sampled.
 std::vector<double> read_parameters(TableReader& t, const PotentialSpec& potential,
                                     const std::filesystem::path& folder);
 void check_parameters(const TableReader& t, std::string_view key, const PotentialSpec& potential,

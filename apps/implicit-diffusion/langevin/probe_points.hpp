@@ -1,8 +1,8 @@
-// A potential at one theta, seen from points of its law: what a check needs to choose its steps and tolerances by, whatever units the
-// user's experiment is in.
+// A potential at one theta, seen from points of its law: what a check needs to choose its steps and tolerances by,
+// whatever units the user's experiment is in.
 //
-// Points are drawn from all components of the law alike, however small their weights. The unit of a coordinate of x or theta is what moves
-// V by about one,
+// Points are drawn from all components of the law alike, however small their weights. The unit of a coordinate of x or
+// theta is what moves V by about one,
 //
 //     unit_x_j = 1 / max_i |dV/dx_j (x_i)|        unit_theta_j = 1 / max_i |dV/dtheta_j (x_i)|
 //
@@ -39,7 +39,8 @@ struct ProbePoints {
 // Noise for what a check draws itself: another than that of the run, whose seeds are below 2^63.
 inline Noise check_noise(std::uint64_t seed) { return Noise(~seed); }
 
-// By coordinate: dV/dx_j (x_i) at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The potential is prepared.
+// By coordinate: dV/dx_j (x_i) at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The
+// potential is prepared.
 template <class Real>
 std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x);
 template <class Real>

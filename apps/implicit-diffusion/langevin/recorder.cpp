@@ -31,8 +31,8 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
   return total[0] / static_cast<double>(x.size());
 }
 
-// Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations, about 0.2 s, there is no
-// exact_kl.
+// Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations,
+// about 0.2 s, there is no exact_kl.
 bool quadrature_is_cheap(const GaussianMixture& law) {
   if (law.dimension() > MixtureDivergence::largest_dimension) return false;
   const auto n = static_cast<double>(law.weights.size());

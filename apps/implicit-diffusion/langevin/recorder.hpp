@@ -1,5 +1,5 @@
-// What is measured along a Langevin run: the rows of metrics.csv and theta.npy, and the steps at which the log-likelihood crosses its
-// thresholds.
+// What is measured along a Langevin run: the rows of metrics.csv and theta.npy, and the steps at which the
+// log-likelihood crosses its thresholds.
 #pragma once
 
 #include "experiment/recorder.hpp"

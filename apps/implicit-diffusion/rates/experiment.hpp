@@ -1,5 +1,5 @@
-// The kind `rates`: how fast the single loop converges in the worst case, against the exponents of the theorems (langevin/rates.hpp), for steps
-// k^-a of both schedules and for the flow in continuous time.
+// The kind `rates`: how fast the single loop converges in the worst case, against the exponents of the theorems
+// (langevin/rates.hpp), for steps k^-a of both schedules and for the flow in continuous time.
 #pragma once
 
 #include "experiment/document.hpp"

@@ -112,7 +112,8 @@ std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<C
       if (r.method == method || r.method == Method::implicit) found += r.seeds;
     return found >= wanted;
   };
-  // A claim about figures that are not all there, or that stands on a threshold that the single loop never came to, is not decided.
+  // A claim about figures that are not all there, or that stands on a threshold that the single loop never came to, is
+  // not decided.
   const bool arrived = std::isfinite(steps_to(*implicit));
   const auto decide = [&](Method method, bool needs_threshold, std::initializer_list<double> figures,
                           const std::string& said) -> std::string {

@@ -35,8 +35,8 @@ std::string count_or_never(const std::optional<double>& v);
 struct Claim {
   std::string text, measured, verdict;
 };
-// Those that the rows have something to say to. One that concerns a method of which runs are missing, of `seeds` for each
-// of the settings, is not decided.
+// Those that the rows have something to say to. One that concerns a method of which runs are missing, of `seeds` for
+// each of the settings, is not decided.
 std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<ComparisonRow>& rows);
 
 }  // namespace program

@@ -1,5 +1,5 @@
-// The kind `langevin-comparison`: section 5.1 of the paper in one run. Every method, with several numbers of inner steps where it has any, with
-// several seeds; what came of each, and whether the paper's claims hold here.
+// The kind `langevin-comparison`: section 5.1 of the paper in one run. Every method, with several numbers of inner
+// steps where it has any, with several seeds; what came of each, and whether the paper's claims hold here.
 #pragma once
 
 #include "experiment/experiment.hpp"

@@ -46,7 +46,8 @@ const SettingRuns* with_most(const std::vector<SettingRuns>& all, Method m, bool
   return best;
 }
 
-// The settings whose curves are drawn: each method once, the nested and unrolled ones with few and with many inner steps.
+// The settings whose curves are drawn: each method once, the nested and unrolled ones with few and with many inner
+// steps.
 std::vector<const SettingRuns*> drawn(const std::vector<SettingRuns>& all) {
   std::vector<const SettingRuns*> chosen;
   const auto add = [&](const SettingRuns* s) {
