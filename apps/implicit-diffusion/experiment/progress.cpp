@@ -58,8 +58,9 @@ void Progress::show(const Figures& figures) {
   line += fmt::format("  {:.0f} steps/s", static_cast<double>(steps_) / seconds);
   if (const double rate = (done - before_) / seconds; rate > 0)
     line += fmt::format("  {} left", clock_time((work_ - done) / rate));
-  if (std::isfinite(figures.reward)) line += "  reward " + figure_text(figures.reward, 4);
-  if (std::isfinite(figures.log_likelihood)) line += "  log-likelihood " + figure_text(figures.log_likelihood, 3);
+  if (runs_ == 1 && std::isfinite(figures.reward)) line += "  reward " + figure_text(figures.reward, 4);
+  if (runs_ == 1 && std::isfinite(figures.log_likelihood))
+    line += "  log-likelihood " + figure_text(figures.log_likelihood, 3);
   print_error(terminal_ ? fmt::format("\r\x1b[K{}", line) : line + "\n");
   shown_ = true;
 }
