@@ -53,7 +53,7 @@ endfunction()
 # implicit_diffusion_kernels(name [DEFINITIONS ...] [OPTIMISE -O1]): object libraries NAME_LEVEL of the kernels, one for each level.
 # Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
 # all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
-# stack; src/langevin/double_kernels.cpp, the same templates over double, has all checks.
+# stack; src/langevin/dispatch.cpp has the same templates over double, with all checks.
 #
 # Loops over dimensions are unrolled up to 12 times, not up to the 16 of the largest arrays: that would be most of the code and of the time to
 # compile it, and slower.

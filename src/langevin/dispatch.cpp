@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <tuple>
+#include <type_traits>
 
 namespace implicit_diffusion {
 
@@ -88,27 +90,36 @@ void* kernel_scratch(std::size_t bytes) {
   return memory;
 }
 
-// The overloads by which built-in parts find their kernels.
-#define IMPLICIT_DIFFUSION_POTENTIAL(Type, member)                             \
-  template <>                                                                  \
-  const PotentialKernels<float, Type>& potential_kernels<float>(const Type&) { \
-    return active_kernels().member;                                            \
+// The kernels of the built-in parts: of the level in use for float; for double, the reference, one number at a time.
+template <class Real, class P>
+const PotentialKernels<Real, P>& builtin_potential_kernels() {
+  if constexpr (std::is_same_v<Real, float>) {
+    return active_kernels().template potential<P>();
+  } else {
+    static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<Real, P>();
+    return kernels;
   }
-#define IMPLICIT_DIFFUSION_REWARD(Type, member)                          \
-  template <>                                                            \
-  const RewardKernels<float, Type>& reward_kernels<float>(const Type&) { \
-    return active_kernels().member;                                      \
+}
+template <class Real, class R>
+const RewardKernels<Real, R>& builtin_reward_kernels() {
+  if constexpr (std::is_same_v<Real, float>) {
+    return active_kernels().template reward<R>();
+  } else {
+    static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<Real, R>();
+    return kernels;
   }
-IMPLICIT_DIFFUSION_POTENTIAL(Quadratic, quadratic)
-IMPLICIT_DIFFUSION_POTENTIAL(SoftmaxWells, softmax_wells)
-IMPLICIT_DIFFUSION_POTENTIAL(LogisticWells, logistic_wells)
-IMPLICIT_DIFFUSION_POTENTIAL(Mixture, mixture)
-IMPLICIT_DIFFUSION_REWARD(HardReward, hard_reward)
-IMPLICIT_DIFFUSION_REWARD(SmoothReward, smooth_reward)
-IMPLICIT_DIFFUSION_REWARD(BumpReward, bump_reward)
-IMPLICIT_DIFFUSION_REWARD(QuadraticReward, quadratic_reward)
+}
 
-#undef IMPLICIT_DIFFUSION_POTENTIAL
-#undef IMPLICIT_DIFFUSION_REWARD
+namespace {
+
+// These templates are defined here alone: for everything in the lists they must be here.
+template <class Real, class... P, class... R>
+constexpr auto instances(TypeList<P...>, TypeList<R...>) {
+  return std::tuple(&builtin_potential_kernels<Real, P>..., &builtin_reward_kernels<Real, R>...);
+}
+[[gnu::used]] constexpr auto float_instances = instances<float>(BuiltinPotentials(), BuiltinRewards());
+[[gnu::used]] constexpr auto double_instances = instances<double>(BuiltinPotentials(), BuiltinRewards());
+
+}  // namespace
 
 }  // namespace implicit_diffusion

@@ -1,26 +1,33 @@
 // All kernels of one level, and the choice among the levels.
 #pragma once
 
-#include "implicit_diffusion/langevin/mixture.hpp"
-#include "implicit_diffusion/langevin/quadratic.hpp"
-#include "implicit_diffusion/langevin/rewards.hpp"
-#include "implicit_diffusion/langevin/wells.hpp"
+#include "builtin.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 #include "implicit_diffusion/simd/level.hpp"
 #include "ring.hpp"
 
+#include <tuple>
+
 namespace implicit_diffusion {
+
+template <class Potentials, class Rewards>
+struct PartKernels;
+template <class... P, class... R>
+struct PartKernels<TypeList<P...>, TypeList<R...>> {
+  std::tuple<PotentialKernels<float, P>..., RewardKernels<float, R>...> all;
+};
 
 // The kernels of the built-in parts over one number type.
 struct KernelSet {
-  PotentialKernels<float, Quadratic> quadratic;
-  PotentialKernels<float, SoftmaxWells> softmax_wells;
-  PotentialKernels<float, LogisticWells> logistic_wells;
-  PotentialKernels<float, Mixture> mixture;
-  RewardKernels<float, HardReward> hard_reward;
-  RewardKernels<float, SmoothReward> smooth_reward;
-  RewardKernels<float, BumpReward> bump_reward;
-  RewardKernels<float, QuadraticReward> quadratic_reward;
+  PartKernels<BuiltinPotentials, BuiltinRewards> parts;
+  template <class P>
+  const PotentialKernels<float, P>& potential() const {
+    return std::get<PotentialKernels<float, P>>(parts.all);
+  }
+  template <class R>
+  const RewardKernels<float, R>& reward() const {
+    return std::get<RewardKernels<float, R>>(parts.all);
+  }
   // The normals of Noise::normals().
   void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
   // The random bits that normals are made of, as they lie in memory; first_group must be a multiple of 4, and out has room for whole blocks.

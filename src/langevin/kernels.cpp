@@ -43,16 +43,15 @@ template <class Real>
   for (std::size_t i = 0; i < groups * noise_lanes; i += width<Real>) store(exp2_fixed(load<Real>(in + i)), out + i);
 }
 
+template <class N, class... P, class... R>
+constexpr auto make_parts(TypeList<P...>, TypeList<R...>) {
+  return PartKernels<TypeList<P...>, TypeList<R...>>{
+      {make_potential_kernels<N, P>()..., make_reward_kernels<N, R>()...}};
+}
+
 template <class N>
 constexpr KernelSet make_set() {
-  return {make_potential_kernels<N, Quadratic>(),
-          make_potential_kernels<N, SoftmaxWells>(),
-          make_potential_kernels<N, LogisticWells>(),
-          make_potential_kernels<N, Mixture>(),
-          make_reward_kernels<N, HardReward>(),
-          make_reward_kernels<N, SmoothReward>(),
-          make_reward_kernels<N, BumpReward>(),
-          make_reward_kernels<N, QuadraticReward>(),
+  return {make_parts<N>(BuiltinPotentials(), BuiltinRewards()),
           &normals<N>,
           &bits<N>,
           &mixture_samples<N>,

@@ -17,8 +17,7 @@ Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions o
     : n_(components), d_(dimension), options_(options) {
   if (n_ == 0) throw Error(ErrorKind::usage, "components", "0 components");
   if (d_ == 0 || d_ > largest_dimension)
-    throw Error(ErrorKind::usage, "dimension",
-                fmt::format("{} is not between 1 and {}", d_, largest_dimension));
+    throw Error(ErrorKind::usage, "dimension", fmt::format("{} is not between 1 and {}", d_, largest_dimension));
   require_positive("kappa", options.kappa);
 }
 

@@ -68,7 +68,8 @@ Population<float> samples(std::size_t n, std::size_t d) {
 }
 
 template <class P>
-Results results(const PotentialKernels<float, P>& kernels, const KernelSet& set, const P& v, std::size_t n) {
+Results results(const KernelSet& set, const P& v, std::size_t n) {
+  const PotentialKernels<float, P>& kernels = set.potential<P>();
   const std::size_t d = v.dimension(), p = v.parameters();
   Population<float> x = samples(n, d);
   Results r{std::vector<float>(n),
@@ -100,17 +101,17 @@ Results results(const PotentialKernels<float, P>& kernels, const KernelSet& set,
   return r;
 }
 
-template <class P, class Member>
-void expect_lanes_equal_floats(P potential, const std::vector<double>& theta, Member member) {
+template <class P>
+void expect_lanes_equal_floats(P potential, const std::vector<double>& theta) {
   potential.prepare(theta);
   for (const Level level : levels())
     for (const std::size_t n : {1, 2, 15, 16, 17, 100, 255, 256}) {
-      const Results lanes = results(kernels_of(level).*member, kernels_of(level), potential, n);
-      const Results plain = results(plain_of(level).*member, plain_of(level), potential, n);
+      const Results lanes = results(kernels_of(level), potential, n);
+      const Results plain = results(plain_of(level), potential, n);
       EXPECT_TRUE(lanes == plain) << to_string(level) << ", " << n << " samples";
       EXPECT_FALSE(lanes.nonfinite);
       if (level == Level::v4) {
-        const Results v3 = results(kernels_of(Level::v3).*member, kernels_of(Level::v3), potential, n);
+        const Results v3 = results(kernels_of(Level::v3), potential, n);
         EXPECT_TRUE(lanes == v3) << "v4 and v3, " << n << " samples";
       }
     }
@@ -120,30 +121,30 @@ const std::vector<double> theta6{1.5, 0, 1.5, -8, 1.5, 0};
 
 TEST(Kernels, LanesEqualFloatsBitForBit) {
   const auto hexagon = problems::hexagon();
-  expect_lanes_equal_floats(SoftmaxWells(hexagon, 2.0), theta6, &KernelSet::softmax_wells);
-  expect_lanes_equal_floats(SoftmaxWells(hexagon, 1.0), theta6, &KernelSet::softmax_wells);
-  expect_lanes_equal_floats(SoftmaxWells({{1, 2, 3}, {-1, 0, 2}}, 2.0), {0.3, -0.2}, &KernelSet::softmax_wells);
-  expect_lanes_equal_floats(LogisticWells(hexagon, 1.0, 0.1), theta6, &KernelSet::logistic_wells);
-  expect_lanes_equal_floats(Quadratic({{2, 0.5}, {0.5, 1}}), {0.4, -0.3}, &KernelSet::quadratic);
+  expect_lanes_equal_floats(SoftmaxWells(hexagon, 2.0), theta6);
+  expect_lanes_equal_floats(SoftmaxWells(hexagon, 1.0), theta6);
+  expect_lanes_equal_floats(SoftmaxWells({{1, 2, 3}, {-1, 0, 2}}, 2.0), {0.3, -0.2});
+  expect_lanes_equal_floats(LogisticWells(hexagon, 1.0, 0.1), theta6);
+  expect_lanes_equal_floats(Quadratic({{2, 0.5}, {0.5, 1}}), {0.4, -0.3});
   for (const auto form : {CovarianceForm::direct, CovarianceForm::cholesky}) {
     const Mixture mixture(2, 2, {form});
     const std::vector<Gaussian> parts{{{-4, 0}, {.75, -.5, -.5, 1.5}}, {{2, -3}, {.75, .5, .5, 1.25}}};
-    expect_lanes_equal_floats(mixture, mixture.parameters_of(std::vector<double>{1.5, 0}, parts), &KernelSet::mixture);
+    expect_lanes_equal_floats(mixture, mixture.parameters_of(std::vector<double>{1.5, 0}, parts));
   }
 }
 
-template <class R, class Member>
-void expect_reward_lanes_equal_floats(const R& reward, Member member) {
+template <class R>
+void expect_reward_lanes_equal_floats(const R& reward) {
   for (const Level level : levels())
     for (const std::size_t n : {1, 15, 17, 256}) {
       const Population<float> x = samples(n, 2);
       std::vector<float> value(n), slope(2 * block_size), plain_value(n), plain_slope(2 * block_size);
       std::fill(value.begin(), value.end(), 0.25f);
       std::fill(plain_value.begin(), plain_value.end(), 0.25f);
-      (kernels_of(level).*member).add(reward, x.block(0), 1.5f, value.data());
-      (plain_of(level).*member).add(reward, x.block(0), 1.5f, plain_value.data());
-      (kernels_of(level).*member).gradient(reward, x.block(0), slope.data());
-      (plain_of(level).*member).gradient(reward, x.block(0), plain_slope.data());
+      kernels_of(level).reward<R>().add(reward, x.block(0), 1.5f, value.data());
+      plain_of(level).reward<R>().add(reward, x.block(0), 1.5f, plain_value.data());
+      kernels_of(level).reward<R>().gradient(reward, x.block(0), slope.data());
+      plain_of(level).reward<R>().gradient(reward, x.block(0), plain_slope.data());
       EXPECT_EQ(value, plain_value) << to_string(level) << ", " << n;
       for (std::size_t i = 0; i < n; ++i) {
         EXPECT_EQ(slope[i], plain_slope[i]) << to_string(level) << ", " << n;
@@ -153,10 +154,10 @@ void expect_reward_lanes_equal_floats(const R& reward, Member member) {
 }
 
 TEST(Kernels, RewardsOnLanesEqualFloatsBitForBit) {
-  expect_reward_lanes_equal_floats(HardReward({4, 3.8}, 20, 2.5), &KernelSet::hard_reward);
-  expect_reward_lanes_equal_floats(SmoothReward({4, 3.8}, 20, 0.7, 0.5), &KernelSet::smooth_reward);
-  expect_reward_lanes_equal_floats(BumpReward({4, 3.8}, 2), &KernelSet::bump_reward);
-  expect_reward_lanes_equal_floats(QuadraticReward({4, 3.8}), &KernelSet::quadratic_reward);
+  expect_reward_lanes_equal_floats(HardReward({4, 3.8}, 20, 2.5));
+  expect_reward_lanes_equal_floats(SmoothReward({4, 3.8}, 20, 0.7, 0.5));
+  expect_reward_lanes_equal_floats(BumpReward({4, 3.8}, 2));
+  expect_reward_lanes_equal_floats(QuadraticReward({4, 3.8}));
 }
 
 TEST(Kernels, NormalsOnLanesEqualFloatsBitForBit) {
@@ -188,8 +189,8 @@ TEST(Kernels, LanesAgreeWithDoublePrecision) {
   std::array<float, 2 * block_size> slope;
   for (const Level level : levels()) {
     Population<float> y = x;
-    kernels_of(level).softmax_wells.pass(wells, y.block(0), {.values = value.data()});
-    kernels_of(level).softmax_wells.pass(wells, y.block(0), {.gradient = slope.data()});
+    kernels_of(level).potential<SoftmaxWells>().pass(wells, y.block(0), {.values = value.data()});
+    kernels_of(level).potential<SoftmaxWells>().pass(wells, y.block(0), {.gradient = slope.data()});
     for (std::size_t i = 0; i < n; ++i) {
       const double x0 = x(i, 0), x1 = x(i, 1);
       const bool far = std::max(std::abs(x0), std::abs(x1)) > 10;
@@ -222,7 +223,7 @@ TEST(Kernels, NoticeASampleThatIsNotFinite) {
       x(77, 1) = bad;
       std::vector<float> noise(2 * block_size, 0.1f);
       bool nonfinite = false;
-      kernels_of(level).softmax_wells.pass(
+      kernels_of(level).potential<SoftmaxWells>().pass(
           wells, x.block(0), {.noise = noise.data(), .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite});
       EXPECT_TRUE(nonfinite) << to_string(level) << ", " << bad;
       for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(std::isfinite(x(i, 0)) && std::isfinite(x(i, 1)), i != 77);

@@ -440,23 +440,40 @@ constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
 
+// True for a potential or reward that comes with the library (src/langevin/builtin.hpp): its kernels are there, for each level.
+template <class T>
+concept BuiltIn = requires {
+  requires T::built_in;
+};
+template <class Real, class P>
+const PotentialKernels<Real, P>& builtin_potential_kernels();
+template <class Real, class R>
+const RewardKernels<Real, R>& builtin_reward_kernels();
+
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
 // The number type of the kernels of T on populations of Real.
 template <class Real, class T>
 using KernelNumber = std::conditional_t<std::is_same_v<Real, float> && AnyNumber<T>, Lanes, Real>;
 
-// The kernels of a potential or reward of a user's: compiled here. The built-in ones have overloads, declared with them, that choose
-// among the levels.
+// The kernels of a potential or reward. Those of a user's are compiled here.
 template <class Real, class P>
 const PotentialKernels<Real, P>& potential_kernels(const P&) {
-  static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<KernelNumber<Real, P>, P>();
-  return kernels;
+  if constexpr (BuiltIn<P>) {
+    return builtin_potential_kernels<Real, P>();
+  } else {
+    static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<KernelNumber<Real, P>, P>();
+    return kernels;
+  }
 }
 template <class Real, class R>
 const RewardKernels<Real, R>& reward_kernels(const R&) {
-  static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<KernelNumber<Real, R>, R>();
-  return kernels;
+  if constexpr (BuiltIn<R>) {
+    return builtin_reward_kernels<Real, R>();
+  } else {
+    static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<KernelNumber<Real, R>, R>();
+    return kernels;
+  }
 }
 
 }  // namespace IMPLICIT_DIFFUSION_LEVEL

@@ -40,7 +40,7 @@ struct MixtureOptions {
 
 class Mixture {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
   static constexpr std::size_t largest_dimension = 32;
 
   Mixture(std::size_t components, std::size_t dimension, MixtureOptions options = {});
@@ -150,8 +150,5 @@ class Mixture {
   Constants precision_;  // P_i, n x d x d
   Constants factor_;     // L_i, n x d x d
 };
-
-template <class Real>
-const PotentialKernels<Real, Mixture>& potential_kernels(const Mixture&);
 
 }  // namespace implicit_diffusion

@@ -18,7 +18,7 @@ namespace implicit_diffusion {
 
 class Quadratic {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
 
   // P, row by row: symmetric and positive definite, or an Error.
   explicit Quadratic(std::vector<std::vector<double>> precision);
@@ -52,8 +52,5 @@ class Quadratic {
   Constants precision_;
   Constants centre_;
 };
-
-template <class Real>
-const PotentialKernels<Real, Quadratic>& potential_kernels(const Quadratic&);
 
 }  // namespace implicit_diffusion

@@ -42,7 +42,7 @@ class ScaledBump {
 // R(x) = 1[x_1 >= 0] exp(-|x - c|^2 / width) / denominator: the paper's reward. It jumps, and no gradient sees the jump.
 class HardReward {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
   HardReward(const std::vector<double>& centre, double width, double denominator) : bump_(centre, width, denominator) {}
 
   template <class Real>
@@ -63,7 +63,7 @@ class HardReward {
 // Its expectation is a one-dimensional quadrature.
 class SmoothReward {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
   SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness);
 
   template <class Real>
@@ -84,7 +84,7 @@ class SmoothReward {
 // R(x) = exp(-|x - c|^2 / (2 s))
 class BumpReward {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
   BumpReward(const std::vector<double>& centre, double s) : bump_(centre, 2 * s, 1.0) {}
 
   template <class Real>
@@ -104,7 +104,7 @@ class BumpReward {
 // R(x) = -|x - target|^2
 class QuadraticReward {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
   explicit QuadraticReward(const std::vector<double>& target) : target_(target) {}
 
   template <class Real>
@@ -119,15 +119,5 @@ class QuadraticReward {
  private:
   Constants target_;
 };
-
-// Their kernels, for the level in use.
-template <class Real>
-const RewardKernels<Real, HardReward>& reward_kernels(const HardReward&);
-template <class Real>
-const RewardKernels<Real, SmoothReward>& reward_kernels(const SmoothReward&);
-template <class Real>
-const RewardKernels<Real, BumpReward>& reward_kernels(const BumpReward&);
-template <class Real>
-const RewardKernels<Real, QuadraticReward>& reward_kernels(const QuadraticReward&);
 
 }  // namespace implicit_diffusion

@@ -170,7 +170,7 @@ class EqualWells {
 
 class SoftmaxWells {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
 
   SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
 
@@ -213,7 +213,7 @@ class SoftmaxWells {
 
 class LogisticWells {
  public:
-  static constexpr bool any_number = true;
+  static constexpr bool any_number = true, built_in = true;
 
   // e = floor, the smallest weight, in (0, 1).
   LogisticWells(std::vector<std::vector<double>> centres, double q, double floor);
@@ -255,12 +255,6 @@ class LogisticWells {
   double floor_;
   Constants log_slope_;  // w_i' / w_i
 };
-
-// Their kernels, for the level in use.
-template <class Real>
-const PotentialKernels<Real, SoftmaxWells>& potential_kernels(const SoftmaxWells&);
-template <class Real>
-const PotentialKernels<Real, LogisticWells>& potential_kernels(const LogisticWells&);
 
 // log sum_i e^t_i and softmax(t), in double precision, the same bits on every machine.
 double log_sum_exp(std::span<const double> t);

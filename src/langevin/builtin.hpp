@@ -1,0 +1,18 @@
+// The potentials and rewards that come with the library, all of them: kernels for every level, the choice among the levels and the reference in
+// double are made from these lists.
+#pragma once
+
+#include "implicit_diffusion/langevin/mixture.hpp"
+#include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "implicit_diffusion/langevin/wells.hpp"
+
+namespace implicit_diffusion {
+
+template <class... T>
+struct TypeList {};
+
+using BuiltinPotentials = TypeList<Quadratic, SoftmaxWells, LogisticWells, Mixture>;
+using BuiltinRewards = TypeList<HardReward, SmoothReward, BumpReward, QuadraticReward>;
+
+}  // namespace implicit_diffusion
