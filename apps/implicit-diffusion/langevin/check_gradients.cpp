@@ -76,8 +76,8 @@ std::size_t nodes_per_axis(std::size_t dimension, Fineness fineness) {
 
 // Logarithms that the differences of a quadrature take, some 15 ns each.
 double cost_of_quadrature(const ProbePoints& probes) {
-  const auto n = static_cast<double>(probes.law.weights.size()), p = static_cast<double>(probes.parameters.size());
-  const std::size_t d = probes.law.dimension();
+  const auto n = static_cast<double>(probes.law->weights.size()), p = static_cast<double>(probes.parameters.size());
+  const std::size_t d = probes.law->dimension();
   return 6 * p * n * n * std::pow(static_cast<double>(nodes_per_axis(d, Fineness::fine)), static_cast<double>(d));
 }
 constexpr double highest_cost = 2e8;
@@ -110,12 +110,12 @@ Objective reference_objective(const LangevinConfiguration& c, const ProbePoints&
   return
       [&probes, beta = c.reference->beta,
        divergence =
-           MixtureDivergence(*probes.exact.law(c.reference->theta), nodes_per_axis(probes.law.dimension(), fineness))](
+           MixtureDivergence(*probes.exact.law(c.reference->theta), nodes_per_axis(probes.law->dimension(), fineness))](
           const std::vector<double>& theta) { return beta * divergence(*probes.exact.law(theta)).value_or(unknown); };
 }
 Objective base_objective(const LangevinConfiguration& c, const ProbePoints& probes, Fineness fineness) {
   return [&probes, beta = c.base->beta, base = *probes.exact.law(c.base->theta),
-          nodes = nodes_per_axis(probes.law.dimension(), fineness)](const std::vector<double>& theta) {
+          nodes = nodes_per_axis(probes.law->dimension(), fineness)](const std::vector<double>& theta) {
     return beta * MixtureDivergence(*probes.exact.law(theta), nodes)(base).value_or(unknown);
   };
 }
@@ -139,7 +139,7 @@ struct ClosedForms {
 };
 
 std::optional<std::string> no_quadrature(const ProbePoints& probes) {
-  if (probes.law.dimension() > MixtureDivergence::largest_dimension)
+  if (probes.law->dimension() > MixtureDivergence::largest_dimension)
     return fmt::format("no quadrature beyond {} dimensions", MixtureDivergence::largest_dimension);
   if (cost_of_quadrature(probes) > highest_cost) return "its quadrature would take too long";
   return std::nullopt;
@@ -228,9 +228,9 @@ Batches batches_of(const LangevinConfiguration& c, const ProbePoints& probes) {
 BatchMeans estimate(LangevinConfiguration c, const ProbePoints& probes, const Batches& batches) {
   if (c.reference) c.reference->batch = batches.references;
   LangevinEngine<float> engine = make_engine(c, probes.fast, {.step_size = {c.step_size}, .noise = Noise(c.seed)});
-  const MixtureSampler samples(probes.law, check_noise(c.seed));
+  const MixtureSampler samples(*probes.law, check_noise(c.seed));
   const bool at_once = c.method == Method::implicit && c.order == Order::paper;
-  Population<float> x(batches.particles, probes.law.dimension());
+  Population<float> x(batches.particles, probes.law->dimension());
   std::vector<double> gradient(probes.theta.size());
   BatchMeans means(probes.parameters.size());
   for (std::size_t b = 0; b < batches.count; ++b) {
@@ -248,7 +248,7 @@ BatchMeans estimate(LangevinConfiguration c, const ProbePoints& probes, const Ba
 // The largest |R| at the points and at the reward's centre.
 double height(const RewardSpec& spec, const ProbePoints& probes) {
   const Reward<double> reward = spec.make<double>();
-  Population<double> centre(1, probes.law.dimension());
+  Population<double> centre(1, probes.law->dimension());
   for (std::size_t j = 0; j < centre.dimension(); ++j) centre(0, j) = spec.centre[j];
   return std::max(largest(values(reward, probes.points)), largest(values(reward, centre)));
 }
@@ -309,13 +309,13 @@ struct SomeBlocks {
   Population<float> x, y;
 
   SomeBlocks(const LangevinConfiguration& c, const ProbePoints& probes)
-      : x(2 * block_size + 188, probes.law.dimension()), y(2 * block_size + 75, probes.law.dimension()) {
+      : x(2 * block_size + 188, probes.law->dimension()), y(2 * block_size + 75, probes.law->dimension()) {
     const Noise noise = check_noise(c.seed);
-    MixtureSampler(probes.law, noise).draw(x, -3);
+    MixtureSampler(*probes.law, noise).draw(x, -3);
     if (c.reference && !c.reference->data)
       MixtureSampler(*probes.fast.law(c.reference->theta), noise).draw(y, -4);
     else
-      MixtureSampler(probes.law, noise).draw(y, -4);
+      MixtureSampler(*probes.law, noise).draw(y, -4);
   }
 };
 
@@ -432,14 +432,14 @@ std::vector<double> elsewhere(const LangevinConfiguration& c, const ProbePoints&
 void check_expected_reward(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   const Reward<float> reward = c.reward->make<float>();
   const char* const what = "E[R] of exact samples";
-  const std::optional<double> exact = reward.expectation(probes.law);
+  const std::optional<double> exact = reward.expectation(*probes.law);
   if (!exact) {
     rows.push_back(left_out(what, "E[R] has no closed form"));
     return;
   }
   constexpr std::size_t batches = 1000, size = 1000;
-  const MixtureSampler samples(probes.law, check_noise(c.seed));
-  Population<float> x(size, probes.law.dimension());
+  const MixtureSampler samples(*probes.law, check_noise(c.seed));
+  Population<float> x(size, probes.law->dimension());
   BatchMeans means(1);
   for (std::size_t b = 0; b < batches; ++b) {
     samples.draw(x, static_cast<std::int64_t>(b));

@@ -128,6 +128,8 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   if (top.has("reference")) {
     ReferenceSpec r;
     r.theta = read_parameters(reference, c.potential, folder);
+    if (!r.theta.empty() && !c.potential.make().law(r.theta))
+      reference.fail("theta", "the law of this potential is not known, so it has no exact samples; data is needed");
     if (r.theta.empty()) r.data = read_sample_file(reference, "data", folder);
     if (r.theta.empty() && !r.data)
       reference.fail("data", "missing: the reference is samples in a file (data) or a law of the potential (theta)");

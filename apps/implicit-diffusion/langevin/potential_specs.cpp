@@ -181,14 +181,17 @@ void check_parameters(const TableReader& t, std::string_view key, const Potentia
                       std::span<const double> theta) {
   const Potential<float> potential = spec.make();
   if (const auto j = potential.find_inadmissible(theta))
-    t.fail(key, fmt::format("number {} makes a covariance that is not positive definite", *j + 1));
+    t.fail(key, spec.describe().covariances
+                    ? fmt::format("number {} makes a covariance that is not positive definite", *j + 1)
+                    : fmt::format("number {}, {}, is outside the domain of the potential", *j + 1, theta[*j]));
   std::visit(
       [&](const auto& part) {
         if constexpr (requires { part.find_mistake(theta); })
           if (const auto what = part.find_mistake(theta)) t.fail(key, *what);
       },
       spec.part);
-  if (const auto bad = find_misfit(*potential.law(theta))) t.fail(key, bad->what);
+  if (const auto law = potential.law(theta))
+    if (const auto bad = find_misfit(*law)) t.fail(key, bad->what);
 }
 
 std::vector<double> read_parameters(TableReader& t, const PotentialSpec& spec, const std::filesystem::path& folder) {

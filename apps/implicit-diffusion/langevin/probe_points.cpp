@@ -1,5 +1,7 @@
 #include "langevin/probe_points.hpp"
 
+#include "implicit_diffusion/langevin/sampler.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +13,16 @@ namespace {
 
 constexpr std::size_t points_in_all = 256;
 constexpr std::size_t most_parameters = 64;
+
+Population<double> draw_points(const LangevinConfiguration& c, const Potential<double>& potential,
+                               const std::vector<double>& theta) {
+  constexpr std::int64_t steps = 100;
+  Population<double> x(points_in_all, potential.dimension());
+  StandardNormalStart<double>{check_noise(c.seed)}.draw(x, -1);
+  Langevin<double> chain(potential, {.step_size = {c.step_size}, .noise = check_noise(c.seed)});
+  for (std::int64_t k = 0; k < steps; ++k) chain.advance(x, theta, {.round = k});
+  return x;
+}
 
 Population<double> draw_points(GaussianMixture law, std::uint64_t seed) {
   std::fill(law.weights.begin(), law.weights.end(), 1.0 / static_cast<double>(law.weights.size()));
@@ -27,8 +39,8 @@ ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<doubl
     : fast(c.potential.make<float>()),
       exact(c.potential.make<double>()),
       theta(at),
-      law(fast.law(at).value()),
-      points(draw_points(law, c.seed)) {
+      law(fast.law(at)),
+      points(law ? draw_points(*law, c.seed) : draw_points(c, exact, at)) {
   exact.prepare(theta);
   const std::size_t p = exact.parameters(), shown = std::min(p, most_parameters);
   for (std::size_t k = 0; k < shown; ++k) parameters.push_back(k * p / shown);

@@ -12,19 +12,21 @@
 #include "langevin/method.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace program {
 
 struct ProbePoints {
-  // The law of c's potential at theta must be known.
+  // Points are drawn from the law of c's potential at theta; where it is not known, they are where a short chain leads
+  // from the start.
   ProbePoints(const LangevinConfiguration& c, const std::vector<double>& theta);
 
   Potential<float> fast;    // the kernels that runs use
   Potential<double> exact;  // prepared at theta
   std::vector<double> theta;
-  GaussianMixture law;
+  std::optional<GaussianMixture> law;  // where it is known
   Population<double> points;
   std::vector<std::size_t> parameters;  // those that are looked at: all, or some of many
   std::vector<double> unit_x, unit_theta;
