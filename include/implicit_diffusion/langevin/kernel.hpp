@@ -440,11 +440,10 @@ constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
 
-// True for a potential or reward that comes with the library (src/langevin/builtin.hpp): its kernels are there, for each level.
+// True for a potential or reward that comes with the library (src/langevin/builtin.hpp): its kernels are there, for each level. A type that
+// derives from one is the user's own, as what it overrides is not in them.
 template <class T>
-concept BuiltIn = requires {
-  requires T::built_in;
-};
+concept IsBuiltIn = std::same_as<typename T::BuiltIn, T>;
 template <class Real, class P>
 const PotentialKernels<Real, P>& builtin_potential_kernels();
 template <class Real, class R>
@@ -459,7 +458,7 @@ using KernelNumber = std::conditional_t<std::is_same_v<Real, float> && AnyNumber
 // The kernels of a potential or reward. Those of a user's are compiled here.
 template <class Real, class P>
 const PotentialKernels<Real, P>& potential_kernels(const P&) {
-  if constexpr (BuiltIn<P>) {
+  if constexpr (IsBuiltIn<P>) {
     return builtin_potential_kernels<Real, P>();
   } else {
     static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<KernelNumber<Real, P>, P>();
@@ -468,7 +467,7 @@ const PotentialKernels<Real, P>& potential_kernels(const P&) {
 }
 template <class Real, class R>
 const RewardKernels<Real, R>& reward_kernels(const R&) {
-  if constexpr (BuiltIn<R>) {
+  if constexpr (IsBuiltIn<R>) {
     return builtin_reward_kernels<Real, R>();
   } else {
     static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<KernelNumber<Real, R>, R>();

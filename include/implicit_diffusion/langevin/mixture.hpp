@@ -40,7 +40,8 @@ struct MixtureOptions {
 
 class Mixture {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = Mixture;
   static constexpr std::size_t largest_dimension = 32;
 
   Mixture(std::size_t components, std::size_t dimension, MixtureOptions options = {});

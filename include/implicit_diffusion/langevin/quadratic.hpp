@@ -18,7 +18,8 @@ namespace implicit_diffusion {
 
 class Quadratic {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = Quadratic;
 
   // P, row by row: symmetric and positive definite, or an Error.
   explicit Quadratic(std::vector<std::vector<double>> precision);

@@ -42,7 +42,8 @@ class ScaledBump {
 // R(x) = 1[x_1 >= 0] exp(-|x - c|^2 / width) / denominator: the paper's reward. It jumps, and no gradient sees the jump.
 class HardReward {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = HardReward;
   HardReward(const std::vector<double>& centre, double width, double denominator) : bump_(centre, width, denominator) {}
 
   template <class Real>
@@ -63,7 +64,8 @@ class HardReward {
 // Its expectation is a one-dimensional quadrature.
 class SmoothReward {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = SmoothReward;
   SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness);
 
   template <class Real>
@@ -84,7 +86,8 @@ class SmoothReward {
 // R(x) = exp(-|x - c|^2 / (2 s))
 class BumpReward {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = BumpReward;
   BumpReward(const std::vector<double>& centre, double s) : bump_(centre, 2 * s, 1.0) {}
 
   template <class Real>
@@ -104,7 +107,8 @@ class BumpReward {
 // R(x) = -|x - target|^2
 class QuadraticReward {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = QuadraticReward;
   explicit QuadraticReward(const std::vector<double>& target) : target_(target) {}
 
   template <class Real>

@@ -170,7 +170,8 @@ class EqualWells {
 
 class SoftmaxWells {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = SoftmaxWells;
 
   SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
 
@@ -213,7 +214,8 @@ class SoftmaxWells {
 
 class LogisticWells {
  public:
-  static constexpr bool any_number = true, built_in = true;
+  static constexpr bool any_number = true;
+  using BuiltIn = LogisticWells;
 
   // e = floor, the smallest weight, in (0, 1).
   LogisticWells(std::vector<std::vector<double>> centres, double q, double floor);
