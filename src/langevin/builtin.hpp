@@ -2,6 +2,7 @@
 // double are made from these lists.
 #pragma once
 
+#include "implicit_diffusion/langevin/double_well.hpp"
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
@@ -12,7 +13,7 @@ namespace implicit_diffusion {
 template <class... T>
 struct TypeList {};
 
-using BuiltinPotentials = TypeList<Quadratic, SoftmaxWells, LogisticWells, Mixture>;
+using BuiltinPotentials = TypeList<Quadratic, SoftmaxWells, LogisticWells, Mixture, DoubleWell>;
 using BuiltinRewards = TypeList<HardReward, SmoothReward, BumpReward, QuadraticReward>;
 
 }  // namespace implicit_diffusion

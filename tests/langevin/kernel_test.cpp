@@ -126,6 +126,7 @@ TEST(Kernels, LanesEqualFloatsBitForBit) {
   expect_lanes_equal_floats(SoftmaxWells({{1, 2, 3}, {-1, 0, 2}}, 2.0), {0.3, -0.2});
   expect_lanes_equal_floats(LogisticWells(hexagon, 1.0, 0.1), theta6);
   expect_lanes_equal_floats(Quadratic({{2, 0.5}, {0.5, 1}}), {0.4, -0.3});
+  expect_lanes_equal_floats(DoubleWell(3, 2.0, 1.5), {0.7});
   for (const auto form : {CovarianceForm::direct, CovarianceForm::cholesky}) {
     const Mixture mixture(2, 2, {form});
     const std::vector<Gaussian> parts{{{-4, 0}, {.75, -.5, -.5, 1.5}}, {{2, -3}, {.75, .5, .5, 1.25}}};

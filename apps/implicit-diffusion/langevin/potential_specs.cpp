@@ -5,6 +5,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/langevin/double_well.hpp"
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/potential.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
@@ -151,6 +152,13 @@ std::optional<std::vector<double>> MixtureSpec::read_law(TableReader& t) const {
     t.fail(bad->of == Misfit::Of::mean ? "means" : "covariances", bad->what);
   return theta;
 }
+
+void DoubleWellSpec::read(TableReader& t) {
+  dimension = static_cast<std::size_t>(t.integer("dimension", 2, 1, 10000));
+  half_distance = t.number("half_distance", half_distance, Sign::positive);
+  variance = t.number("variance", variance, Sign::positive);
+}
+DoubleWell DoubleWellSpec::make() const { return {dimension, half_distance, variance}; }
 
 void PotentialSpec::read(TableReader& t) {
   choose_spec(part, t);

@@ -18,6 +18,7 @@ class Quadratic;
 class SoftmaxWells;
 class LogisticWells;
 class Mixture;
+class DoubleWell;
 enum class CovarianceForm;
 struct GaussianMixture;
 }  // namespace implicit_diffusion
@@ -79,9 +80,20 @@ struct MixtureSpec {
   std::optional<std::string> find_mistake(std::span<const double> theta) const;
 };
 
+struct DoubleWellSpec {
+  static constexpr const char* name = "double-well";
+  static constexpr ThetaDescription describe{.by_well = false, .covariances = false};
+  std::size_t dimension = 2;
+  double half_distance = 1.0, variance = 1.0;  // a, s
+
+  void read(TableReader& t);
+  implicit_diffusion::DoubleWell make() const;
+  bool is_logarithm(std::size_t) const { return false; }
+};
+
 // The list of them; the potential of a file that names none is the second.
 struct PotentialSpec {
-  std::variant<QuadraticSpec, WellsSpec, LogisticWellsSpec, MixtureSpec> part = WellsSpec();
+  std::variant<QuadraticSpec, WellsSpec, LogisticWellsSpec, MixtureSpec, DoubleWellSpec> part = WellsSpec();
 
   void read(TableReader& t);
   // Real is float, which runs use, or double, which they are checked with.

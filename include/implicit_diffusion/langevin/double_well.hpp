@@ -1,0 +1,61 @@
+// A double well in R^d with its barrier as the parameter:
+//
+//     V(x, theta) = theta (u^2 - 1)^2 + (x_2^2 + ... + x_d^2) / (2 s),     u = x_1 / a
+//
+// The wells are at x_1 = -a and a, and theta, which is positive, is how far V rises between them: the rate of crossings falls as exp(-theta).
+//
+//     dV/dx_1 = 4 theta u (u^2 - 1) / a          dV/dx_j = x_j / s          dV/dtheta = (u^2 - 1)^2
+//
+// It is no mixture of Gaussians. Langevin with step g is stable near the wells for g < 2 / max(8 theta / a^2, 1 / s); as V grows with the fourth
+// power of x_1, a sample far outside may escape at any step size.
+#pragma once
+
+#include "implicit_diffusion/langevin/kernel.hpp"
+#include "implicit_diffusion/langevin/precisions.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+
+namespace implicit_diffusion {
+
+class DoubleWell {
+ public:
+  static constexpr bool any_number = true;
+  using BuiltIn = DoubleWell;
+
+  // a: half the distance of the wells; s: the variance of the other coordinates. Throws an Error unless all are positive.
+  DoubleWell(std::size_t dimension, double half_distance, double variance);
+
+  std::size_t dimension() const { return dimension_; }
+  std::size_t parameters() const { return 1; }
+  void prepare(std::span<const double> theta) { constants_.set(0, theta[0]); }
+
+  template <class Real>
+  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
+    const auto* c = constants_.of<Real>();  // theta, 1 / a, 1 / s
+    const Real u = x[0] * c[1], rise = u * u - Scalar<Real>(1);
+    Real value = rise * rise;
+    if (grad_theta) grad_theta[0] = value;
+    value = value * c[0];
+    if (grad_x) grad_x[0] = u * rise * (4 * c[0] * c[1]);
+    for (std::size_t j = 1; j < dimension_; ++j) {
+      const Real slope = x[j] * c[2];
+      value = value + x[j] * slope * Scalar<Real>(0.5);
+      if (grad_x) grad_x[j] = slope;
+    }
+    return value;
+  }
+
+  std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
+    return theta[0] > 0 ? std::nullopt : std::optional<std::size_t>(0);
+  }
+  std::optional<double> largest_stable_step() const;
+
+ private:
+  std::size_t dimension_;
+  Constants constants_;
+};
+
+}  // namespace implicit_diffusion

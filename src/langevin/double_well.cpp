@@ -1,0 +1,33 @@
+#include "implicit_diffusion/langevin/double_well.hpp"
+
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+namespace implicit_diffusion {
+namespace {
+
+double require_positive(const char* field, double value) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw Error(ErrorKind::usage, field, fmt::format("{} is not a positive number", value));
+  return value;
+}
+
+}  // namespace
+
+DoubleWell::DoubleWell(std::size_t dimension, double half_distance, double variance)
+    : dimension_(dimension),
+      constants_(std::vector<double>{1.0, 1.0 / require_positive("half_distance", half_distance),
+                                     1.0 / require_positive("variance", variance)}) {
+  if (dimension == 0) throw Error(ErrorKind::usage, "dimension", "it must be positive");
+}
+
+std::optional<double> DoubleWell::largest_stable_step() const {
+  const std::vector<double>& c = constants_.exact();
+  return 2.0 / std::max(8 * c[0] * c[1] * c[1], dimension_ > 1 ? c[2] : 0.0);
+}
+
+}  // namespace implicit_diffusion
