@@ -14,6 +14,6 @@ template <class... T>
 struct TypeList {};
 
 using BuiltinPotentials = TypeList<Quadratic, SoftmaxWells, LogisticWells, Mixture, DoubleWell>;
-using BuiltinRewards = TypeList<HardReward, SmoothReward, BumpReward, QuadraticReward>;
+using BuiltinRewards = TypeList<HardReward, SmoothReward, BumpReward, QuadraticReward, RadiusReward>;
 
 }  // namespace implicit_diffusion

@@ -69,6 +69,12 @@ double SmoothReward::expectation(const Gaussian& g) const {
   return y.mass * sum;
 }
 
+RadiusReward::RadiusReward(const std::vector<double>& centre, double radius, double s)
+    : centre_(centre), radius_(radius), s_(s) {
+  require_positive("radius", radius);
+  require_positive("width", s);
+}
+
 double QuadraticReward::expectation(const Gaussian& g) const {
   const std::size_t d = g.mean.size();
   double sum = 0;

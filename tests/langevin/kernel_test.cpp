@@ -159,6 +159,7 @@ TEST(Kernels, RewardsOnLanesEqualFloatsBitForBit) {
   expect_reward_lanes_equal_floats(SmoothReward({4, 3.8}, 20, 0.7, 0.5));
   expect_reward_lanes_equal_floats(BumpReward({4, 3.8}, 2));
   expect_reward_lanes_equal_floats(QuadraticReward({4, 3.8}));
+  expect_reward_lanes_equal_floats(RadiusReward({0.5, -1}, 3, 2));
 }
 
 TEST(Kernels, NormalsOnLanesEqualFloatsBitForBit) {

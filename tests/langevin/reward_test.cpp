@@ -1,6 +1,7 @@
 // Rewards: known values, gradients by dual numbers against finite differences, expectations against quadrature.
 #include "implicit_diffusion/langevin/reward.hpp"
 #include "implicit_diffusion/differences.hpp"
+#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/linear_reward.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "problems/hexagon_reward.hpp"
@@ -71,6 +72,25 @@ TEST(Rewards, HaveTheKnownValues) {
 
   EXPECT_NEAR(value(BumpReward({1, -1}, 2.0), {2, 0}), std::exp(-2.0 / 4.0), 1e-15);
   EXPECT_NEAR(value(QuadraticReward({1, -1}), {3, 0.5}), -6.25, 1e-15);
+}
+
+TEST(RadiusReward, IsLargestAtItsRadius) {
+  const RadiusReward reward({1, -1}, 2, 0.3);
+  EXPECT_NEAR(value(reward, {3, -1}), 1, 1e-15);
+  EXPECT_NEAR(value(reward, {1, -3}), 1, 1e-15);
+  EXPECT_NEAR(value(reward, {1 + 1.8, -1 - 2.4}), std::exp(-1 / 0.6), 1e-14);
+  EXPECT_NEAR(value(reward, {1, -1}), std::exp(-4 / 0.6), 1e-14);
+  EXPECT_NEAR(value(RadiusReward({0}, 1, 1), {-3}), std::exp(-2.0), 1e-15);
+  for (const auto& x : {std::vector<double>{2.5, 0.5}, std::vector<double>{1.2, -0.9}}) {
+    std::vector<double> slope = gradient(reward, x);
+    EXPECT_LT(gradient_error(reward, x, slope), 1e-8);
+    slope[0] *= 1.01;
+    EXPECT_GT(gradient_error(reward, x, slope), 1e-6);
+  }
+  // At the centre no direction is better than another.
+  for (const double s : gradient(reward, {1, -1})) EXPECT_NEAR(s, 0, 1e-12);
+  EXPECT_THROW(RadiusReward({0, 0}, 0, 1), Error);
+  EXPECT_THROW(RadiusReward({0, 0}, 1, -1), Error);
 }
 
 TEST(HardReward, IncludesItsEdge) {

@@ -38,6 +38,13 @@ void BumpRewardSpec::read(TableReader& t) { width = t.number("width", width, Sig
 BumpReward BumpRewardSpec::make(const std::vector<double>& centre) const { return {centre, width}; }
 double BumpRewardSpec::length() const { return std::sqrt(width); }
 
+void RadiusRewardSpec::read(TableReader& t) {
+  radius = t.number("radius", radius, Sign::positive);
+  width = t.number("width", width, Sign::positive);
+}
+RadiusReward RadiusRewardSpec::make(const std::vector<double>& centre) const { return {centre, radius, width}; }
+double RadiusRewardSpec::length() const { return std::min(radius, std::sqrt(width)); }
+
 void RewardSpec::read(TableReader& t, std::size_t dimension, double default_denominator) {
   choose_spec(part, t);
   centre = t.numbers("centre", {});

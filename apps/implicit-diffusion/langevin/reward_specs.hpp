@@ -16,6 +16,7 @@ class HardReward;
 class SmoothReward;
 class QuadraticReward;
 class BumpReward;
+class RadiusReward;
 }  // namespace implicit_diffusion
 
 namespace program {
@@ -56,9 +57,18 @@ struct BumpRewardSpec {
   double length() const;
 };
 
+struct RadiusRewardSpec {
+  static constexpr const char* name = "radius";
+  double radius = 1.0, width = 1.0;  // r, s
+
+  void read(TableReader& t);
+  implicit_diffusion::RadiusReward make(const std::vector<double>& centre) const;
+  double length() const;
+};
+
 // The list of them.
 struct RewardSpec {
-  std::variant<HardRewardSpec, SmoothRewardSpec, QuadraticRewardSpec, BumpRewardSpec> part;
+  std::variant<HardRewardSpec, SmoothRewardSpec, QuadraticRewardSpec, BumpRewardSpec, RadiusRewardSpec> part;
   std::vector<double> centre;  // of the bump, or the target
   double lambda = 1.0;
 

@@ -124,4 +124,27 @@ class QuadraticReward {
   Constants target_;
 };
 
+// R(x) = exp(-(|x - c| - r)^2 / (2 s)): closeness of the distance from c to a radius.
+class RadiusReward {
+ public:
+  static constexpr bool any_number = true;
+  using BuiltIn = RadiusReward;
+  // Throws an Error unless r and s are positive.
+  RadiusReward(const std::vector<double>& centre, double radius, double s);
+
+  template <class Real>
+  [[gnu::always_inline]] Real operator()(const Real* x) const {
+    const auto* c = centre_.of<Real>();
+    // At the centre itself the distance has no gradient: a tiny one in its place gives 0.
+    Real square = Real(Scalar<Real>(1e-30));
+    for (std::size_t j = 0; j < centre_.size(); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
+    const Real gap = sqrt(square) - Scalar<Real>(radius_);
+    return exp(gap * gap * Scalar<Real>(-0.5 / s_));
+  }
+
+ private:
+  Constants centre_;
+  double radius_, s_;
+};
+
 }  // namespace implicit_diffusion
