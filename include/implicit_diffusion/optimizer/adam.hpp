@@ -23,18 +23,19 @@ struct AdamOptions {
 };
 
 template <class Theta>
-class BasicAdam {
- public:
+struct BasicAdam : RememberingOptimizer<AdamOptions, Theta> {
   static constexpr const char* name = "adam";
-  static BasicAdam with_rate(const Schedule& rate) { return BasicAdam({.rate = rate}); }
 
-  explicit BasicAdam(AdamOptions options = {}) : options_(options) {}
+  // Remembered are b1^t and b2^t; m and v.
+  explicit BasicAdam(const AdamOptions& options = {})
+      : RememberingOptimizer<AdamOptions, Theta>(options, {{1.0, 1.0}, 2}) {}
 
   void update(Theta& theta, const Theta& gradient, std::int64_t step) {
-    memory_.begin(theta);  // allocates on the first call only
-    const double b1 = options_.first_decay, b2 = options_.second_decay, epsilon = options_.epsilon;
-    const double first_power = memory_.numbers[0] *= b1, second_power = memory_.numbers[1] *= b2;
-    const double eta = options_.rate(step);
+    const AdamOptions& o = this->options_;
+    auto& memory = this->memory_;
+    memory.begin(theta);  // allocates on the first call only
+    const double b1 = o.first_decay, b2 = o.second_decay, epsilon = o.epsilon, eta = o.rate(step);
+    const double first_power = memory.numbers[0] *= b1, second_power = memory.numbers[1] *= b2;
     for_each_element(
         [=](auto& t, const auto& g, auto& m, auto& v) {
           set_element(m, b1 * m + (1.0 - b1) * g);
@@ -43,15 +44,8 @@ class BasicAdam {
           const double scale = std::sqrt(v / (1.0 - second_power)) + epsilon;
           set_element(t, t - eta * mean / scale);
         },
-        theta, gradient, memory_.moments[0], memory_.moments[1]);
+        theta, gradient, memory.moments[0], memory.moments[1]);
   }
-
-  const OptimizerMemory<Theta>& memory() const { return memory_; }
-  OptimizerMemory<Theta>& memory() { return memory_; }
-
- private:
-  AdamOptions options_;
-  OptimizerMemory<Theta> memory_{{1.0, 1.0}, 2};  // b1^t, b2^t; m, v
 };
 
 using Adam = BasicAdam<std::vector<double>>;

@@ -14,35 +14,18 @@
 
 namespace implicit_diffusion {
 
-namespace detail {
-
-// The names of a list of optimizers, and the one of a name.
+// Each of the list has a name and options with the schedule of its rate.
 template <class... Named>
-struct OptimizerList {
-  using Choice = std::variant<Hold, Named...>;
-  static std::vector<std::string> names() { return {Named::name...}; }
-  static Choice make(std::string_view name, const Schedule& rate) {
-    Choice made;
-    ((name == Named::name ? void(made = Named::with_rate(rate)) : void()), ...);
-    return made;
-  }
-};
-
-}  // namespace detail
-
-// The list of them: each has a name and is made from the schedule of its rate.
-using BuiltinOptimizers = detail::OptimizerList<GradientDescent, Adam, RmsProp>;
-
-class AnyOptimizer {
+class NamedOptimizer {
  public:
-  AnyOptimizer() = default;  // leaves theta where it is
+  NamedOptimizer() = default;  // leaves theta where it is
 
   // The names, in the order of the list.
-  static std::vector<std::string> names() { return BuiltinOptimizers::names(); }
+  static std::vector<std::string> names() { return {Named::name...}; }
   // The one of that name; where there is none, it leaves theta where it is.
-  static AnyOptimizer make(std::string_view name, const Schedule& rate) {
-    AnyOptimizer made;
-    made.choice_ = BuiltinOptimizers::make(name, rate);
+  static NamedOptimizer make(std::string_view name, const Schedule& rate) {
+    NamedOptimizer made;
+    ((name == Named::name ? void(made.choice_ = Named({.rate = rate})) : void()), ...);
     return made;
   }
 
@@ -51,7 +34,7 @@ class AnyOptimizer {
   }
 
   // Of one that remembers nothing it is empty.
-  const OptimizerMemory<>& memory() const { return const_cast<AnyOptimizer*>(this)->memory(); }
+  const OptimizerMemory<>& memory() const { return const_cast<NamedOptimizer*>(this)->memory(); }
   OptimizerMemory<>& memory() {
     return std::visit(
         [this](auto& o) -> OptimizerMemory<>& {
@@ -62,8 +45,11 @@ class AnyOptimizer {
   }
 
  private:
-  BuiltinOptimizers::Choice choice_;
+  std::variant<Hold, Named...> choice_;
   OptimizerMemory<> nothing_{.numbers = {}, .kinds = 0};
 };
+
+// The list.
+using AnyOptimizer = NamedOptimizer<GradientDescent, Adam, RmsProp>;
 
 }  // namespace implicit_diffusion

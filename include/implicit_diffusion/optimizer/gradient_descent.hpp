@@ -10,7 +10,6 @@ namespace implicit_diffusion {
 
 struct GradientDescent {
   static constexpr const char* name = "gradient-descent";
-  static GradientDescent with_rate(const Schedule& rate) { return {rate}; }
 
   Schedule rate{.scale = 0.1};
 

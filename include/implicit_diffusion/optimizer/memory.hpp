@@ -6,7 +6,7 @@
 #include "implicit_diffusion/parameters.hpp"
 
 #include <cstddef>
-#include <span>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -28,18 +28,21 @@ struct OptimizerMemory {
     for (const Theta& m : moments) all.insert(all.end(), m.begin(), m.end());
     return all;
   }
-  // False where the list is not of this kind, for a theta of p numbers.
-  bool restore(std::span<const double> all, std::size_t p) requires HostNumbers<Theta> {
-    const std::size_t more = all.size() - numbers.size();
-    if (all.size() < numbers.size() || (more != 0 && more != kinds * p)) return false;
-    numbers.assign(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(numbers.size()));
-    moments.clear();
-    for (std::size_t at = numbers.size(); at < all.size(); at += p) {
-      const auto part = all.subspan(at, p);
-      moments.emplace_back(part.begin(), part.end());
-    }
-    return true;
-  }
+};
+
+// What optimizers with options and a memory have in common.
+template <class Options, class Theta>
+class RememberingOptimizer {
+ public:
+  const OptimizerMemory<Theta>& memory() const { return memory_; }
+  OptimizerMemory<Theta>& memory() { return memory_; }
+
+ protected:
+  RememberingOptimizer(const Options& options, OptimizerMemory<Theta> memory)
+      : options_(options), memory_(std::move(memory)) {}
+
+  Options options_;
+  OptimizerMemory<Theta> memory_;
 };
 
 }  // namespace implicit_diffusion

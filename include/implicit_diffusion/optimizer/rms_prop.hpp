@@ -23,30 +23,23 @@ struct RmsPropOptions {
 };
 
 template <class Theta>
-class BasicRmsProp {
- public:
+struct BasicRmsProp : RememberingOptimizer<RmsPropOptions, Theta> {
   static constexpr const char* name = "rms-prop";
-  static BasicRmsProp with_rate(const Schedule& rate) { return BasicRmsProp({.rate = rate}); }
 
-  explicit BasicRmsProp(RmsPropOptions options = {}) : options_(options) {}
+  // Remembered is v.
+  explicit BasicRmsProp(const RmsPropOptions& options = {})
+      : RememberingOptimizer<RmsPropOptions, Theta>(options, {{}, 1}) {}
 
   void update(Theta& theta, const Theta& gradient, std::int64_t step) {
-    memory_.begin(theta);  // allocates on the first call only
-    const double b = options_.decay, epsilon = options_.epsilon, eta = options_.rate(step);
+    this->memory_.begin(theta);  // allocates on the first call only
+    const double b = this->options_.decay, epsilon = this->options_.epsilon, eta = this->options_.rate(step);
     for_each_element(
         [=](auto& t, const auto& g, auto& v) {
           set_element(v, b * v + (1.0 - b) * g * g);
           set_element(t, t - eta * g / (std::sqrt(v) + epsilon));
         },
-        theta, gradient, memory_.moments[0]);
+        theta, gradient, this->memory_.moments[0]);
   }
-
-  const OptimizerMemory<Theta>& memory() const { return memory_; }
-  OptimizerMemory<Theta>& memory() { return memory_; }
-
- private:
-  RmsPropOptions options_;
-  OptimizerMemory<Theta> memory_{{}, 1};  // v
 };
 
 using RmsProp = BasicRmsProp<std::vector<double>>;
