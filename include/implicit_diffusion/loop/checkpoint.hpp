@@ -8,11 +8,8 @@
 #include "implicit_diffusion/loop/state.hpp"
 #include "implicit_diffusion/optimizer/memory.hpp"
 
-#include <cmath>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <utility>
 
 namespace implicit_diffusion {
 

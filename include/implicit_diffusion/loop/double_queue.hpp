@@ -13,9 +13,6 @@
 
 #include "implicit_diffusion/loop/queue.hpp"
 
-#include <optional>
-#include <vector>
-
 namespace implicit_diffusion {
 
 // begin(finished, theta) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain, and gradient(back, g)
@@ -45,10 +42,7 @@ Outcome double_queue_loop(Sigma& sigma, Adjoint& adjoint, Start& start,
   const std::size_t last = s.slots.size() - 1;
   s.back.resize(last + 1);
   Theta gradient = zeros_like(s.theta), next = gradient;
-  observe(std::as_const(s));
-  while (s.step < steps) {
-    if (stop.stop_requested()) return {Status::interrupted};
-
+  return detail::repeat(s, steps, observe, stop, [&]() -> Outcome {
     std::optional<Back> finished = std::move(s.back[last]);
     for (std::size_t m = last; m > 0; --m) {
       s.back[m] = std::move(s.back[m - 1]);
@@ -61,15 +55,10 @@ Outcome double_queue_loop(Sigma& sigma, Adjoint& adjoint, Start& start,
     std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
     start.draw(s.slots.front(), s.step + 1);
 
-    if (finished) {
-      adjoint.gradient(*finished, gradient);
-      if (const auto d = detail::update(s.optimizer, adjoint, s.theta, next, gradient, s.step))
-        return {Status::diverged, d};
-    }
-    ++s.step;
-    observe(std::as_const(s));
-  }
-  return {};
+    if (!finished) return {};
+    adjoint.gradient(*finished, gradient);
+    return detail::update(s, adjoint, gradient, next);
+  });
 }
 
 }  // namespace implicit_diffusion

@@ -12,9 +12,6 @@
 
 #include "implicit_diffusion/loop/state.hpp"
 
-#include <stop_token>
-#include <utility>
-
 namespace implicit_diffusion {
 
 struct NestedOptions {
@@ -25,21 +22,18 @@ struct NestedOptions {
 
 namespace detail {
 
-// Whether one object is both and takes sampling and gradient of a fresh population in one go.
-template <class Population, class Theta, class Sigma, class Gamma>
-constexpr bool offers_both = std::same_as<Sigma, Gamma>&& requires(Sigma& sigma, Population& p, const Theta& theta,
-                                                                   Theta& gradient) {
-  sigma.sample_and_estimate(p, theta, Moment{}, gradient);
-};
-template <class Population, class Theta, class Sigma, class Gamma>
-bool takes_both([[maybe_unused]] const Sigma& sigma, [[maybe_unused]] const Gamma& gamma) {
-  if constexpr (offers_both<Population, Theta, Sigma, Gamma>) return &sigma == &gamma;
-  return false;
-}
+// Sampling and gradient of a fresh population in one go, where one object is both and offers that. Whether it was done.
 template <class Sigma, class Gamma, class Population, class Theta>
-void sample_and_estimate(Sigma& sigma, Gamma&, Population& p, const Theta& theta, std::int64_t step, Theta& gradient) {
-  if constexpr (offers_both<Population, Theta, Sigma, Gamma>)
-    sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
+bool sample_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, const Theta& theta, std::int64_t step,
+                         Theta& gradient) {
+  if constexpr (std::same_as<Sigma, Gamma> &&
+                requires { sigma.sample_and_estimate(p, theta, Moment{step}, gradient); }) {
+    if (&sigma == &gamma) {
+      sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace detail
@@ -50,33 +44,24 @@ template <class Population, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Popul
 Outcome nested_loop(Sigma& sigma, Gamma& gamma, Start& start, State<Population, Opt, Theta>& s,
                     const NestedOptions& options, Observer&& observe = ignore, std::stop_token stop = {}) {
   Theta gradient = zeros_like(s.theta), next = gradient;
-  const bool at_once =
-      !options.warm_start && options.inner_steps == 1 && detail::takes_both<Population, Theta>(sigma, gamma);
   Population before = s.population;
-  observe(std::as_const(s));
-  while (s.step < options.steps) {
-    if (stop.stop_requested()) return {Status::interrupted};
-
+  return detail::repeat(s, options.steps, observe, stop, [&]() -> Outcome {
     // Many inner steps may take long: a stop does not wait for them, and undoes those that were made.
     if (options.inner_steps > 1) before = s.population;
     if (!options.warm_start) start.draw(s.population, s.step);
-    for (std::int64_t i = 0; i < options.inner_steps; ++i) {
+    const bool at_once = !options.warm_start && options.inner_steps == 1 &&
+                         detail::sample_and_estimate(sigma, gamma, s.population, s.theta, s.step, gradient);
+    for (std::int64_t i = 0; !at_once && i < options.inner_steps; ++i) {
       if (i > 0 && stop.stop_requested()) {
         s.population = std::move(before);
         return {Status::interrupted};
       }
-      if (!at_once) sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
+      sigma.advance(s.population, s.theta, {.round = s.step, .index = i});
     }
-    if (at_once) detail::sample_and_estimate(sigma, gamma, s.population, s.theta, s.step, gradient);
-
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
     if (!at_once) gamma.estimate(s.population, s.theta, s.step, gradient);
-    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
-      return {Status::diverged, d};
-    ++s.step;
-    observe(std::as_const(s));
-  }
-  return {};
+    return detail::update(s, gamma, gradient, next);
+  });
 }
 
 }  // namespace implicit_diffusion

@@ -15,8 +15,6 @@
 
 #include <algorithm>
 #include <span>
-#include <stop_token>
-#include <utility>
 
 namespace implicit_diffusion {
 
@@ -75,10 +73,7 @@ Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Populati
                    const QueueOptions& options, Observer&& observe = ignore, std::stop_token stop = {}) {
   const auto last = static_cast<std::size_t>(options.slots);
   Theta gradient = zeros_like(s.theta), next = gradient;
-  observe(std::as_const(s));
-  while (s.step < options.steps) {
-    if (stop.stop_requested()) return {Status::interrupted};
-
+  return detail::repeat(s, options.steps, observe, stop, [&]() -> Outcome {
     const bool finished = s.slots.size() == last + 1;
     if (finished) gamma.estimate(s.slots[last], s.theta, s.step, gradient);
 
@@ -89,13 +84,8 @@ Outcome queue_loop(Sigma& sigma, Gamma& gamma, Start& start, QueueState<Populati
     std::rotate(s.slots.begin(), s.slots.end() - 1, s.slots.end());
     start.draw(s.slots.front(), s.step + 1);
 
-    if (finished)
-      if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
-        return {Status::diverged, d};
-    ++s.step;
-    observe(std::as_const(s));
-  }
-  return {};
+    return finished ? detail::update(s, gamma, gradient, next) : Outcome{};
+  });
 }
 
 }  // namespace implicit_diffusion

@@ -9,9 +9,6 @@
 
 #include "implicit_diffusion/loop/state.hpp"
 
-#include <stop_token>
-#include <utility>
-
 namespace implicit_diffusion {
 
 enum class Order { paper, authors };
@@ -26,24 +23,16 @@ template <class Population, class Theta, OptimizerOf<Theta> Opt, SamplerOf<Popul
 Outcome single_loop(Sigma& sigma, Gamma& gamma, State<Population, Opt, Theta>& s, const SingleOptions& options,
                     Observer&& observe = ignore, std::stop_token stop = {}) {
   Theta gradient = zeros_like(s.theta), next = gradient;
-  observe(std::as_const(s));
-  while (s.step < options.steps) {
-    if (stop.stop_requested()) return {Status::interrupted};
-
+  return detail::repeat(s, options.steps, observe, stop, [&]() -> Outcome {
     if (options.order == Order::paper) {
       detail::advance_and_estimate(sigma, gamma, s.population, s.theta, s.step, gradient);
     } else {
       sigma.advance(s.population, s.theta, {.round = s.step});
       gamma.estimate(s.population, s.theta, s.step, gradient);
     }
-
     if (const auto d = detail::find_divergence(sigma, s.population, s.step + 1)) return {Status::diverged, d};
-    if (const auto d = detail::update(s.optimizer, gamma, s.theta, next, gradient, s.step))
-      return {Status::diverged, d};
-    ++s.step;
-    observe(std::as_const(s));
-  }
-  return {};
+    return detail::update(s, gamma, gradient, next);
+  });
 }
 
 }  // namespace implicit_diffusion

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -70,18 +71,33 @@ std::optional<Divergence> find_divergence(const Sigma& sigma, const Population& 
 
 // theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of its potential. `next` is
 // memory: the one copy of theta that a step makes.
-template <class Opt, class Gamma, class Theta>
-std::optional<Divergence> update(Opt& optimizer, const Gamma& gamma, Theta& theta, Theta& next, const Theta& gradient,
-                                 std::int64_t step) {
-  using Where = Divergence::Where;
-  if (const auto j = first_nonfinite(gradient)) return Divergence{Where::gradient, step + 1, 0, *j};
-  next = theta;
-  optimizer.update(next, gradient, step);
-  if (const auto j = first_nonfinite(next)) return Divergence{Where::parameter, step + 1, 0, *j};
+template <class AnyState, class Gamma, class Theta>
+Outcome update(AnyState& s, const Gamma& gamma, const Theta& gradient, Theta& next) {
+  const auto diverged = [&](Divergence::Where where, std::size_t j) {
+    return Outcome{Status::diverged, Divergence{where, s.step + 1, 0, j}};
+  };
+  if (const auto j = first_nonfinite(gradient)) return diverged(Divergence::Where::gradient, *j);
+  next = s.theta;
+  s.optimizer.update(next, gradient, s.step);
+  if (const auto j = first_nonfinite(next)) return diverged(Divergence::Where::parameter, *j);
   if constexpr (requires { gamma.find_inadmissible(next); })
-    if (const auto j = gamma.find_inadmissible(next)) return Divergence{Where::parameter, step + 1, 0, *j};
-  std::swap(theta, next);
-  return std::nullopt;
+    if (const auto j = gamma.find_inadmissible(next)) return diverged(Divergence::Where::parameter, *j);
+  std::swap(s.theta, next);
+  return {};
+}
+
+// The frame of every loop: step() is called until s.step == steps, a stop is asked for, or an outcome is not completion; the observer sees the
+// state before the first step and after every one.
+template <class AnyState, class Observer, class Step>
+Outcome repeat(AnyState& s, std::int64_t steps, Observer&& observe, const std::stop_token& stop, Step&& step) {
+  observe(std::as_const(s));
+  while (s.step < steps) {
+    if (stop.stop_requested()) return {Status::interrupted};
+    if (const Outcome outcome = step(); outcome.status != Status::completed) return outcome;
+    ++s.step;
+    observe(std::as_const(s));
+  }
+  return {};
 }
 
 }  // namespace detail
