@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace implicit_diffusion {
 
 SoftmaxChain::SoftmaxChain(TransitionMatrix pattern, std::vector<double> offset,

@@ -9,54 +9,44 @@
 namespace implicit_diffusion {
 
 Graph::Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges) : starts_(n + 1, 0) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> arrows;
   for (const auto& [i, k] : edges) {
     if (i >= n || k >= n || i == k)
       throw Error(ErrorKind::usage, "graph", fmt::format("{}-{} is not an edge between two of {} states", i, k, n));
+    arrows.emplace_back(i, k);
+    arrows.emplace_back(k, i);
+  }
+  std::ranges::sort(arrows);
+  for (const auto& [i, k] : arrows) {
     ++starts_[i + 1];
-    ++starts_[k + 1];
+    neighbours_.push_back(k);
   }
   for (std::size_t i = 0; i < n; ++i) {
     if (starts_[i + 1] == 0) throw Error(ErrorKind::usage, "graph", fmt::format("state {} has no neighbour", i));
     starts_[i + 1] += starts_[i];
   }
-  neighbours_.resize(starts_.back());
-  std::vector<std::size_t> next(starts_.begin(), starts_.end() - 1);
-  for (const auto& [i, k] : edges) {
-    neighbours_[next[i]++] = k;
-    neighbours_[next[k]++] = i;
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto first = neighbours_.begin() + static_cast<std::ptrdiff_t>(starts_[i]);
-    const auto last = neighbours_.begin() + static_cast<std::ptrdiff_t>(starts_[i + 1]);
-    std::sort(first, last);
-    if (const auto twice = std::adjacent_find(first, last); twice != last)
-      throw Error(ErrorKind::usage, "graph", fmt::format("the edge {}-{} is given twice", i, *twice));
-  }
+  if (const auto twice = std::ranges::adjacent_find(arrows); twice != arrows.end())
+    throw Error(ErrorKind::usage, "graph", fmt::format("the edge {}-{} is given twice", twice->first, twice->second));
 }
 
 Graph Graph::ring(std::size_t n, std::size_t width) {
   if (width == 0 || n <= 2 * width)
     throw Error(ErrorKind::usage, "ring", fmt::format("{} states are too few for neighbours at {}", n, width));
   Graph g;
-  g.starts_.resize(n + 1);
-  g.neighbours_.reserve(2 * width * n);
   for (std::size_t i = 0; i < n; ++i) {
-    g.starts_[i] = g.neighbours_.size();
     for (std::size_t s = 1; s <= width; ++s) {
       g.neighbours_.push_back(static_cast<std::uint32_t>((i + s) % n));
       g.neighbours_.push_back(static_cast<std::uint32_t>((i + n - s) % n));
     }
     std::sort(g.neighbours_.end() - static_cast<std::ptrdiff_t>(2 * width), g.neighbours_.end());
+    g.starts_.push_back(g.neighbours_.size());
   }
-  g.starts_[n] = g.neighbours_.size();
   return g;
 }
 
 Graph Graph::complete(std::size_t n) {
   if (n < 2) throw Error(ErrorKind::usage, "graph", fmt::format("{} states have no neighbours", n));
   Graph g;
-  g.starts_.push_back(0);
-  g.neighbours_.reserve(n * (n - 1));
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < n; ++k)
       if (k != i) g.neighbours_.push_back(static_cast<std::uint32_t>(k));

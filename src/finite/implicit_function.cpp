@@ -43,8 +43,6 @@ ImplicitFunction::~ImplicitFunction() = default;
 ImplicitFunction::ImplicitFunction(ImplicitFunction&&) noexcept = default;
 ImplicitFunction& ImplicitFunction::operator=(ImplicitFunction&&) noexcept = default;
 
-std::size_t ImplicitFunction::size() const { return static_cast<std::size_t>(factors_->lu.rows()); }
-
 void ImplicitFunction::solve(std::span<const double> b, std::span<double> x) const {
   map(x) = factors_->lu.transpose().solve(map(b));
 }

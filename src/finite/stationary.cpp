@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 namespace implicit_diffusion {
 namespace {
@@ -53,24 +52,8 @@ void residual_left(const TransitionMatrix& p, std::span<const double> b, std::sp
   for (std::size_t i = 0; i < x.size(); ++i) r[i] = static_cast<double>(sums[i]);
 }
 
-// Adds solutions for the residual until they are small as rounding, or shrink no more.
-template <class Residual, class Solve>
-void refine(std::span<double> x, Residual&& compute_residual, Solve&& solve) {
-  std::vector<double> r(x.size()), correction(x.size());
-  double last = std::numeric_limits<double>::infinity();
-  for (int round = 0; round < 10; ++round) {
-    compute_residual(x, r);
-    solve(r, correction);
-    const double size = largest(correction);
-    if (!(size < 0.5 * last)) return;
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += correction[i];
-    if (size <= 2 * std::numeric_limits<double>::epsilon() * largest(x)) return;
-    last = size;
-  }
-}
-
-// A state that cannot reach `target`, if any: a search against the arrows.
-std::optional<std::size_t> find_cut_off(const TransitionMatrix& p, std::size_t target) {
+// Throws where some state cannot reach the first one: a search against the arrows.
+void require_reachable(const TransitionMatrix& p) {
   const std::size_t n = p.states();
   std::vector<std::size_t> starts(n + 2, 0);
   const auto for_each_arrow = [&](auto&& visit) {
@@ -85,8 +68,8 @@ std::optional<std::size_t> find_cut_off(const TransitionMatrix& p, std::size_t t
   std::vector<std::uint32_t> sources(starts.back());
   for_each_arrow([&](std::size_t i, std::size_t k) { sources[starts[k + 1]++] = static_cast<std::uint32_t>(i); });
   std::vector<bool> seen(n, false);
-  std::vector<std::size_t> waiting{target};
-  seen[target] = true;
+  std::vector<std::size_t> waiting{0};
+  seen[0] = true;
   while (!waiting.empty()) {
     const std::size_t k = waiting.back();
     waiting.pop_back();
@@ -96,31 +79,25 @@ std::optional<std::size_t> find_cut_off(const TransitionMatrix& p, std::size_t t
         waiting.push_back(sources[e]);
       }
   }
-  const auto at = std::ranges::find(seen, false);
-  if (at == seen.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - seen.begin());
-}
-
-void require_reachable(const TransitionMatrix& p, std::size_t target) {
-  if (const auto state = find_cut_off(p, target))
-    throw Error(ErrorKind::usage, "chain",
-                fmt::format("state {} cannot reach state {}: every state must reach every other", *state, target));
+  if (const auto cut_off = std::ranges::find(seen, false); cut_off != seen.end())
+    throw Error(
+        ErrorKind::usage, "chain",
+        fmt::format("state {} cannot reach state 0: every state must reach every other", cut_off - seen.begin()));
 }
 
 }  // namespace
 
-// A factorisation of I - P made regular. solve() gives one of the u with (I - P) u = b, up to a constant vector, if pi . b = 0;
-// solve_left() one of the x with x' (I - P) = b', up to a multiple of pi, if b sums to zero.
+// A factorisation of I - P made regular. solve() gives one of the u with (I - P) u = b, up to a constant vector, if pi . b = 0; on the left side
+// one of the x with x' (I - P) = b', up to a multiple of pi, if b sums to zero.
 struct StationarySystem::Factors {
   virtual ~Factors() = default;
-  virtual void solve(std::span<const double> b, std::span<double> u) const = 0;
-  virtual void solve_left(std::span<const double> b, std::span<double> x) const = 0;
+  virtual void solve(Side side, std::span<const double> b, std::span<double> x) const = 0;
   // Proportional to the law.
   virtual void law(std::span<double> x) const = 0;
 };
 
 struct StationarySystem::Bordered final : Factors {
-  explicit Bordered(const TransitionMatrix& p) : n(p.states()), system(make(p), n + 1), b_(n + 1), x_(n + 1) {}
+  explicit Bordered(const TransitionMatrix& p) : n(p.states()), system(make(p), n + 1), right(n + 1), solution(n + 1) {}
 
   // [I - P', 1; 1', 0]
   static std::vector<double> make(const TransitionMatrix& p) {
@@ -140,28 +117,22 @@ struct StationarySystem::Bordered final : Factors {
     return a;
   }
 
-  void solve(std::span<const double> b, std::span<double> u) const override {
-    std::ranges::copy(b, b_.begin());
-    b_[n] = 0;
-    system.solve_transposed(b_, x_);
-    std::copy_n(x_.begin(), n, u.begin());
-  }
-  void solve_left(std::span<const double> b, std::span<double> x) const override {
-    std::ranges::copy(b, b_.begin());
-    b_[n] = 0;
-    system.solve(b_, x_);
-    std::copy_n(x_.begin(), n, x.begin());
-  }
-  void law(std::span<double> x) const override {
-    std::ranges::fill(b_, 0.0);
-    b_[n] = 1;
-    system.solve(b_, x_);
-    std::copy_n(x_.begin(), n, x.begin());
+  void solve(Side side, std::span<const double> b, std::span<double> x) const override { solve(side, b, 0, x); }
+  void law(std::span<double> x) const override { solve(Side::left, std::vector<double>(n, 0.0), 1, x); }
+
+  void solve(Side side, std::span<const double> b, double last, std::span<double> x) const {
+    std::ranges::copy(b, right.begin());
+    right[n] = last;
+    if (side == Side::left)
+      system.solve(right, solution);
+    else
+      system.solve_transposed(right, solution);
+    std::copy_n(solution.begin(), n, x.begin());
   }
 
   std::size_t n;
   ImplicitFunction system;
-  mutable std::vector<double> b_, x_;
+  mutable std::vector<double> right, solution;
 };
 
 // Row and column `pin` of I - P are left out. The transpose is what is factorised: its columns, rows of P, are as Eigen wants them.
@@ -195,7 +166,7 @@ struct StationarySystem::Pinned final : Factors {
     const auto m = static_cast<Eigen::Index>(n - 1);
     transposed.resize(m, m);
     transposed.reserve(static_cast<Eigen::Index>(p.entries() + n));
-    from_pin.assign(n - 1, 0.0);
+    from_pin.setZero(m);
     for (std::size_t i = 0; i < n; ++i) {
       const TransitionRow row = p.row(i);
       if (i == pin) {
@@ -206,7 +177,7 @@ struct StationarySystem::Pinned final : Factors {
       double leaving = 0;
       for (std::size_t s = 0; s < row.size(); ++s)
         if (row.column(s) != i) leaving += row.values[s];
-      const auto column = static_cast<Eigen::Index>(place(i));
+      const Eigen::Index column = place(i);
       transposed.startVec(column);
       bool diagonal = false;
       for (std::size_t s = 0; s <= row.size(); ++s) {
@@ -215,8 +186,7 @@ struct StationarySystem::Pinned final : Factors {
           transposed.insertBack(column, column) = leaving;
           diagonal = true;
         }
-        if (k < n && k != i && k != pin)
-          transposed.insertBack(static_cast<Eigen::Index>(place(k)), column) = -row.values[s];
+        if (k < n && k != i && k != pin) transposed.insertBack(place(k), column) = -row.values[s];
       }
     }
     transposed.finalize();
@@ -228,35 +198,29 @@ struct StationarySystem::Pinned final : Factors {
       throw Error(ErrorKind::usage, "chain", "I - P has no factors: " + lu.lastErrorMessage());
   }
 
-  std::size_t place(std::size_t i) const { return i < pin ? i : i - 1; }
+  Eigen::Index place(std::size_t i) const { return static_cast<Eigen::Index>(i < pin ? i : i - 1); }
 
-  void leave_out(std::span<const double> b) const {
+  void solve(Side side, std::span<const double> b, std::span<double> x) const override {
     right.resize(static_cast<Eigen::Index>(n - 1));
     for (std::size_t i = 0; i < n; ++i)
-      if (i != pin) right[static_cast<Eigen::Index>(place(i))] = b[i];
-  }
-  void put_in(double at_pin, std::span<double> x) const {
-    for (std::size_t i = 0; i < n; ++i) x[i] = i == pin ? at_pin : solution[static_cast<Eigen::Index>(place(i))];
-  }
-
-  void solve(std::span<const double> b, std::span<double> u) const override {
-    leave_out(b);
-    solution = lu.transpose().solve(right);
-    put_in(0, u);
-  }
-  void solve_left(std::span<const double> b, std::span<double> x) const override {
-    leave_out(b);
-    solution = lu.solve(right);
+      if (i != pin) right[place(i)] = b[i];
+    if (side == Side::left)
+      solution = lu.solve(right);
+    else
+      solution = lu.transpose().solve(right);
     put_in(0, x);
   }
   void law(std::span<double> x) const override {
-    solution = lu.solve(Eigen::Map<const Eigen::VectorXd>(from_pin.data(), static_cast<Eigen::Index>(n - 1)));
+    solution = lu.solve(from_pin);
     put_in(1, x);
+  }
+  void put_in(double at_pin, std::span<double> x) const {
+    for (std::size_t i = 0; i < n; ++i) x[i] = i == pin ? at_pin : solution[place(i)];
   }
 
   std::size_t n, pin;
   Matrix transposed;
-  std::vector<double> from_pin;  // P_pin,k
+  Eigen::VectorXd from_pin;  // P_pin,k
   // Not const in Eigen where it solves with the transpose.
   mutable Eigen::SparseLU<Matrix, Eigen::COLAMDOrdering<int>> lu;
   mutable Eigen::VectorXd right, solution;
@@ -271,48 +235,56 @@ void StationarySystem::factorise(const TransitionMatrix& p) {
   if (p.states() < 2) throw Error(ErrorKind::usage, "chain", fmt::format("{} states are too few", p.states()));
   matrix_ = &p;
   if (p.is_dense()) {
-    require_reachable(p, 0);
+    require_reachable(p);
     factors_ = std::make_unique<Bordered>(p);
     return solve_law();
   }
   auto* pinned = dynamic_cast<Pinned*>(factors_.get());
   if (!pinned || !pinned->refactorise(p)) {
-    require_reachable(p, 0);
+    require_reachable(p);
     factors_ = std::make_unique<Pinned>(p, 0);
   }
   solve_law();
   // A state that is hardly ever visited is a bad one to pin: all the others would be known relative to it.
   const auto most = static_cast<std::size_t>(std::ranges::max_element(law_) - law_.begin());
-  if (!(law_[pinned_state()] > 1e-6 * law_[most])) {
+  if (!(law_[static_cast<const Pinned&>(*factors_).pin] > 1e-6 * law_[most])) {
     factors_ = std::make_unique<Pinned>(p, most);
     solve_law();
   }
 }
 
-std::size_t StationarySystem::pinned_state() const { return static_cast<const Pinned&>(*factors_).pin; }
+// Adds solutions for the residual until they are small as rounding, or shrink no more.
+void StationarySystem::refine(Side side, std::span<const double> b, std::span<double> x) const {
+  std::vector<double> r(x.size()), correction(x.size());
+  double last = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < 10; ++round) {
+    (side == Side::left ? residual_left : residual)(*matrix_, b, x, r);
+    factors_->solve(side, r, correction);
+    const double size = largest(correction);
+    if (!(size < 0.5 * last)) return;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += correction[i];
+    if (size <= 2 * std::numeric_limits<double>::epsilon() * largest(x)) return;
+    last = size;
+  }
+}
 
 void StationarySystem::solve_law() {
   law_.resize(matrix_->states());
   factors_->law(law_);
-  const std::vector<double> zero(law_.size(), 0.0);
   const auto normalise = [&] {
     long double sum = 0;
     for (const double x : law_) sum += x;
     for (double& x : law_) x = static_cast<double>(x / sum);
   };
   normalise();
-  refine(
-      law_, [&](std::span<const double> x, std::span<double> r) { residual_left(*matrix_, zero, x, r); },
-      [&](std::span<const double> r, std::span<double> x) { factors_->solve_left(r, x); });
+  refine(Side::left, std::vector<double>(law_.size(), 0.0), law_);
   for (double& x : law_) x = x < 0 ? 0 : x;  // rounding of what is as good as zero
   normalise();
 }
 
 void StationarySystem::forward(std::span<const double> b, std::span<double> gamma) const {
-  factors_->solve_left(b, gamma);
-  refine(
-      gamma, [&](std::span<const double> x, std::span<double> r) { residual_left(*matrix_, b, x, r); },
-      [&](std::span<const double> r, std::span<double> x) { factors_->solve_left(r, x); });
+  factors_->solve(Side::left, b, gamma);
+  refine(Side::left, b, gamma);
   long double sum = 0;
   for (const double x : gamma) sum += x;
   for (std::size_t i = 0; i < gamma.size(); ++i) gamma[i] = static_cast<double>(gamma[i] - sum * law_[i]);
@@ -322,10 +294,8 @@ void StationarySystem::adjoint(std::span<const double> f, std::span<double> u) c
   const double mean = dot(law_, f);
   std::vector<double> b(f.begin(), f.end());
   for (double& x : b) x -= mean;
-  factors_->solve(b, u);
-  refine(
-      u, [&](std::span<const double> x, std::span<double> r) { residual(*matrix_, b, x, r); },
-      [&](std::span<const double> r, std::span<double> x) { factors_->solve(r, x); });
+  factors_->solve(Side::right, b, u);
+  refine(Side::right, b, u);
   const double shift = mean - dot(law_, u);
   for (double& x : u) x += shift;
 }

@@ -11,7 +11,9 @@ namespace implicit_diffusion {
 
 TransitionMatrix TransitionMatrix::dense(std::size_t n) {
   TransitionMatrix m;
+  m.dense_ = true;
   m.states_ = m.longest_row_ = n;
+  for (std::size_t i = 0; i <= n; ++i) m.starts_.push_back(i * n);
   m.values_.assign(n * n, 0.0);
   return m;
 }

@@ -33,19 +33,6 @@ concept FiniteChain = requires(C& c, const C& made, std::span<const double> thet
   made.row_derivatives(i, out);
 };
 
-// gradient += weight sum_k dP_ik u_k, from differences u_k - u_i: what is common to all u_k cancels before it is rounded.
-template <FiniteChain C>
-void add_row_gradient(const C& chain, std::size_t i, double weight, std::span<const double> u,
-                      std::span<double> scratch, std::span<double> gradient) {
-  const TransitionRow row = chain.matrix().row(i);
-  const std::size_t p = gradient.size();
-  chain.row_derivatives(i, scratch.first(row.size() * p));
-  for (std::size_t s = 0; s < row.size(); ++s) {
-    const double difference = weight * (u[row.column(s)] - u[i]);
-    for (std::size_t j = 0; j < p; ++j) gradient[j] += scratch[s * p + j] * difference;
-  }
-}
-
 // Row i of a chain that stays where it does not move: the entry s of another state k is probability(s, k), the diagonal has the rest.
 template <class Probability>
 void fill_moves(TransitionMatrix& matrix, std::size_t i, Probability&& probability) {
@@ -78,12 +65,21 @@ void fill_move_derivatives(const TransitionRow& row, std::size_t i, std::size_t 
     for (std::size_t j = 0; s != stay && j < parameters; ++j) out[stay * parameters + j] -= out[s * parameters + j];
 }
 
+// From differences u_k - u_i: what is common to all u_k cancels before it is rounded.
 template <FiniteChain C>
 void pull_back(const C& chain, std::span<const double> left, std::span<const double> u, std::span<double> gradient) {
-  std::vector<double> scratch(chain.matrix().longest_row() * gradient.size());
-  for (double& g : gradient) g = 0;
-  for (std::size_t i = 0; i < left.size(); ++i)
-    if (left[i] != 0) add_row_gradient(chain, i, left[i], u, scratch, gradient);
+  const std::size_t p = gradient.size();
+  std::vector<double> scratch(chain.matrix().longest_row() * p);
+  std::ranges::fill(gradient, 0.0);
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (left[i] == 0) continue;
+    const TransitionRow row = chain.matrix().row(i);
+    chain.row_derivatives(i, std::span(scratch).first(row.size() * p));
+    for (std::size_t s = 0; s < row.size(); ++s) {
+      const double difference = left[i] * (u[row.column(s)] - u[i]);
+      for (std::size_t j = 0; j < p; ++j) gradient[j] += scratch[s * p + j] * difference;
+    }
+  }
 }
 
 template <FiniteChain C>

@@ -20,12 +20,11 @@
 #include "implicit_diffusion/finite/graph.hpp"
 #include "implicit_diffusion/finite/population.hpp"
 #include "implicit_diffusion/finite/transition_matrix.hpp"
-#include "implicit_diffusion/parallel.hpp"
+#include "implicit_diffusion/parallel/sums.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -94,13 +93,12 @@ double rise(const V& potential, const Graph& graph, std::size_t i, std::size_t k
   return step + log(static_cast<double>(graph.degree(k)) / static_cast<double>(graph.degree(i)));
 }
 
-// Calls task(first, last) for blocks of samples.
+// Calls task(sample) for all samples, a block after the other.
 template <class Task>
-void for_each_sample_block(Workers* workers, std::size_t n, Task&& task) {
-  const std::size_t blocks = (n + block_size - 1) / block_size;
-  const auto one = [&](std::size_t b) { task(b * block_size, std::min(n, (b + 1) * block_size)); };
-  if (workers) return workers->for_each(blocks, blocks_per_thread, one);
-  for (std::size_t b = 0; b < blocks; ++b) one(b);
+void for_each_sample(Workers* workers, std::size_t n, Task&& task) {
+  for_each_task(workers, (n + block_size - 1) / block_size, blocks_per_thread, [&](std::size_t b) {
+    for (std::size_t i = b * block_size; i < std::min(n, (b + 1) * block_size); ++i) task(i);
+  });
 }
 
 }  // namespace detail
@@ -120,9 +118,7 @@ class GibbsSampler {
 
   void advance(StatePopulation& x, std::span<const double> theta, Moment at) {
     potential_.prepare(theta);
-    detail::for_each_sample_block(options_.workers, x.size(), [&](std::size_t first, std::size_t last) {
-      for (std::size_t sample = first; sample < last; ++sample) move(x.states[sample], at, sample);
-    });
+    detail::for_each_sample(options_.workers, x.size(), [&](std::size_t i) { move(x.states[i], at, i); });
   }
 
  private:

@@ -30,7 +30,7 @@ class Graph {
 
  private:
   Graph() = default;
-  std::vector<std::size_t> starts_;
+  std::vector<std::size_t> starts_{0};
   std::vector<std::uint32_t> neighbours_;
 };
 

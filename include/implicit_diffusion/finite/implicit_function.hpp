@@ -29,8 +29,6 @@ class ImplicitFunction {
   ImplicitFunction(ImplicitFunction&&) noexcept;
   ImplicitFunction& operator=(ImplicitFunction&&) noexcept;
 
-  std::size_t size() const;
-
   // dx*/dtheta_j from dA/dtheta_j, m numbers each.
   void derivative(std::span<const double> partial, std::span<double> dx) const;
   // w from grad F(x*), m numbers each.

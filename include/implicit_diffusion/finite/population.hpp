@@ -1,9 +1,9 @@
 // What a loop carries along on a finite set: the law itself, or samples of it.
 #pragma once
 
+#include "implicit_diffusion/parameters.hpp"
 #include "implicit_diffusion/population.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -25,9 +25,8 @@ inline Distribution uniform_distribution(std::size_t states) {
 
 // The first state whose probability is not a finite number; it is the "coordinate", there is one sample.
 inline std::optional<SampleCoordinate> find_nonfinite(const Distribution& d) {
-  for (std::size_t i = 0; i < d.p.size(); ++i)
-    if (!std::isfinite(d.p[i])) return SampleCoordinate{0, i};
-  return std::nullopt;
+  const auto i = first_nonfinite(d.p);
+  return i ? std::optional(SampleCoordinate{0, *i}) : std::nullopt;
 }
 
 // n samples, each a state.

@@ -44,11 +44,12 @@ class StationarySystem {
   void adjoint(std::span<const double> f, std::span<double> u) const;
 
  private:
+  enum class Side { right, left };  // of the unknown: (I - P) u = b, x' (I - P) = b'
   struct Factors;
   struct Bordered;
   struct Pinned;
   void solve_law();
-  std::size_t pinned_state() const;
+  void refine(Side side, std::span<const double> b, std::span<double> x) const;
 
   std::unique_ptr<Factors> factors_;
   const TransitionMatrix* matrix_ = nullptr;

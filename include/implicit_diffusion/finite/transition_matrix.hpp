@@ -33,19 +33,17 @@ class TransitionMatrix {
   static TransitionMatrix sparse(std::vector<std::size_t> starts, std::vector<std::uint32_t> columns);
 
   std::size_t states() const { return states_; }
-  bool is_dense() const { return starts_.empty(); }
+  bool is_dense() const { return dense_; }
   std::size_t entries() const { return values_.size(); }
   // Entries in the longest row.
   std::size_t longest_row() const { return longest_row_; }
 
   TransitionRow row(std::size_t i) const {
-    return is_dense() ? TransitionRow{std::span(values_).subspan(i * states_, states_), nullptr}
-                      : TransitionRow{std::span(values_).subspan(starts_[i], starts_[i + 1] - starts_[i]),
-                                      columns_.data() + starts_[i]};
+    return {std::span(values_).subspan(starts_[i], starts_[i + 1] - starts_[i]),
+            dense_ ? nullptr : columns_.data() + starts_[i]};
   }
   std::span<double> values(std::size_t i) {
-    return is_dense() ? std::span(values_).subspan(i * states_, states_)
-                      : std::span(values_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
+    return std::span(values_).subspan(starts_[i], starts_[i + 1] - starts_[i]);
   }
 
   // out = p' P.
@@ -54,8 +52,9 @@ class TransitionMatrix {
   void require_stochastic() const;
 
  private:
+  bool dense_ = false;
   std::size_t states_ = 0, longest_row_ = 0;
-  std::vector<std::size_t> starts_;  // empty: dense
+  std::vector<std::size_t> starts_;
   std::vector<std::uint32_t> columns_;
   std::vector<double> values_;
 };
