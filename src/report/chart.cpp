@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
-#include <optional>
+#include <utility>
 
-#include "implicit_diffusion/report/text.hpp"
 #include "svg.hpp"
 
 namespace implicit_diffusion::report {
@@ -21,10 +18,12 @@ using svg::small_text;
 
 constexpr double lead = 18;  // from the end of a curve to its name
 
-std::optional<std::size_t> last_drawable(const Series& s, bool log_x, bool log_y) {
-  for (std::size_t i = s.x.size(); i-- > 0;)
-    if (drawable(s.x[i], log_x) && drawable(s.y[i], log_y)) return i;
-  return std::nullopt;
+// The points of a series that have a place on both axes.
+std::vector<std::size_t> drawable_points(const LineChart& chart, const Series& s) {
+  std::vector<std::size_t> points;
+  for (std::size_t i = 0; i < s.x.size(); ++i)
+    if (drawable(s.x[i], chart.log_x) && drawable(s.y[i], chart.log_y)) points.push_back(i);
+  return points;
 }
 
 struct Extent {
@@ -37,24 +36,14 @@ Extent extent(const LineChart& chart) {
   for (const Series& s : chart.series) {
     for (std::size_t i = 0; i < s.x.size(); ++i) {
       if (!drawable(s.x[i], chart.log_x)) continue;
-      bool seen = false;
-      const auto add = [&](double y) {
-        if (!drawable(y, chart.log_y)) return;
-        e.y.add(y);
-        seen = true;
-      };
-      add(s.y[i]);
-      if (!s.low.empty()) {
-        add(s.low[i]);
-        add(s.high[i]);
-      }
+      bool seen = e.y.add(s.y[i], chart.log_y);
+      if (!s.low.empty())
+        for (const double y : {s.low[i], s.high[i]}) seen = e.y.add(y, chart.log_y) || seen;
       if (seen) e.x.add(s.x[i]);
     }
   }
-  for (const Level& level : chart.levels)
-    if (drawable(level.y, chart.log_y)) e.y.add(level.y);
-  for (const double value : chart.also_y)
-    if (drawable(value, chart.log_y)) e.y.add(value);
+  for (const Level& level : chart.levels) e.y.add(level.y, chart.log_y);
+  for (const double value : chart.also_y) e.y.add(value, chart.log_y);
   return e;
 }
 
@@ -65,8 +54,8 @@ bool named_at_the_end(const LineChart& chart, const svg::Range& x) {
   const Axis axis{x.padded(0, chart.log_x), chart.log_x, 0, 1};
   for (const Series& s : chart.series) {
     if (svg::text_width(s.label, small_text) > 120) return false;
-    const auto last = last_drawable(s, chart.log_x, chart.log_y);
-    if (last && axis(s.x[*last]) < 0.95) return false;
+    const std::vector<std::size_t> points = drawable_points(chart, s);
+    if (!points.empty() && axis(s.x[points.back()]) < 0.95) return false;
   }
   return true;
 }
@@ -99,27 +88,22 @@ std::vector<double> spread(const std::vector<double>& wanted, double distance, d
 }
 
 std::string draw_names(const LineChart& chart, const Axis& x, const Axis& y) {
-  struct Name {
-    std::size_t series;
-    double place;
-  };
-  std::vector<Name> names;
+  std::vector<std::pair<double, std::size_t>> names;  // where the curve ends, and which it is
   for (std::size_t k = 0; k < chart.series.size(); ++k) {
-    const auto last = last_drawable(chart.series[k], chart.log_x, chart.log_y);
-    if (last && !chart.series[k].label.empty()) names.push_back({k, y(chart.series[k].y[*last])});
+    const std::vector<std::size_t> points = drawable_points(chart, chart.series[k]);
+    if (!points.empty() && !chart.series[k].label.empty()) names.emplace_back(y(chart.series[k].y[points.back()]), k);
   }
-  std::stable_sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.place < b.place; });
+  std::sort(names.begin(), names.end());
   std::vector<double> wanted;
-  for (const Name& name : names) wanted.push_back(name.place);
+  for (const auto& [end, series] : names) wanted.push_back(end);
   const std::vector<double> places = spread(wanted, 16, y.end + 2, y.begin - 2);
 
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    out += fmt::format("<path class=\"lead {}\" d=\"M{} {}L{} {}h4\"/>", svg::series_class(names[i].series),
-                       coordinate(x.end + 2), coordinate(names[i].place), coordinate(x.end + lead - 6),
-                       coordinate(places[i]));
-    out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", coordinate(x.end + lead + 1), coordinate(places[i] + 4.4),
-                       escape(chart.series[names[i].series].label));
+    const auto [end, series] = names[i];
+    out += fmt::format("<path class=\"lead {}\" d=\"M{} {}L{} {}h4\"/>", svg::series_class(series),
+                       coordinate(x.end + 2), coordinate(end), coordinate(x.end + lead - 6), coordinate(places[i]));
+    out += svg::text_element(x.end + lead + 1, places[i] + 4.4, chart.series[series].label);
   }
   return out;
 }
@@ -133,16 +117,11 @@ struct Box {
 int crossings(const LineChart& chart, const Axis& x, const Axis& y, const Box& box) {
   int count = 0;
   for (const Series& s : chart.series) {
-    bool before = false;
     double x0 = 0, y0 = 0;
-    for (std::size_t i = 0; i < s.x.size(); ++i) {
-      const bool here = drawable(s.x[i], chart.log_x) && drawable(s.y[i], chart.log_y);
-      if (!here) {
-        before = false;
-        continue;
-      }
+    std::size_t following = s.x.size();  // the place behind the point before
+    for (const std::size_t i : drawable_points(chart, s)) {
       const double x1 = x(s.x[i]), y1 = y(s.y[i]);
-      if (!before) x0 = x1, y0 = y1;
+      if (i != following) x0 = x1, y0 = y1;
       // The part of the piece that is above or below the box in its width.
       if (x1 >= box.left && x0 <= box.right) {
         const auto at = [&](double place) {
@@ -151,8 +130,8 @@ int crossings(const LineChart& chart, const Axis& x, const Axis& y, const Box& b
         const double a = at(box.left), b = at(box.right);
         if (std::max(a, b) >= box.top && std::min(a, b) <= box.bottom) ++count;
       }
-      before = true;
       x0 = x1, y0 = y1;
+      following = i + 1;
     }
   }
   return count;
@@ -182,15 +161,13 @@ std::string draw_levels(const LineChart& chart, const Axis& x, const Axis& y) {
           if (&other != &level && drawable(other.y, chart.log_y) && y(other.y) > box.top && y(other.y) < box.bottom)
             cost += 20;
         if (box.top < y.end - 8 || box.bottom > y.begin) cost += 1e5;
-        if (cost < least) {
-          least = cost;
-          best = box;
-        }
+        if (cost >= least) continue;
+        least = cost;
+        best = box;
       }
     }
     taken.push_back(best);
-    labels += fmt::format("<text class=\"halo\" x=\"{}\" y=\"{}\">{}</text>\n", coordinate(best.left),
-                          coordinate(best.top + 11.5), escape(label));
+    labels += svg::text_element(best.left, best.top + 11.5, label, " class=\"halo\"");
   }
   return lines + labels;
 }
@@ -199,21 +176,14 @@ std::string describe(const LineChart& chart) {
   std::string out = fmt::format("{} against {}.", chart.y_label.empty() ? "Values" : chart.y_label,
                                 chart.x_label.empty() ? "the horizontal axis" : chart.x_label);
   for (const Series& s : chart.series) {
-    std::optional<std::size_t> first;
+    const std::vector<std::size_t> points = drawable_points(chart, s);
     svg::Range range;
-    for (std::size_t i = 0; i < s.x.size(); ++i) {
-      if (!drawable(s.x[i], chart.log_x) || !drawable(s.y[i], chart.log_y)) continue;
-      if (!first) first = i;
-      range.add(s.y[i]);
-    }
+    for (const std::size_t i : points) range.add(s.y[i]);
     out += ' ' + (s.label.empty() ? "Curve" : s.label);
-    if (!first) {
-      out += ": no values.";
-      continue;
-    }
-    out += fmt::format(": from {} to {}, least {}, greatest {}.", svg::number(s.y[*first]),
-                       svg::number(s.y[*last_drawable(s, chart.log_x, chart.log_y)]), svg::number(range.low),
-                       svg::number(range.high));
+    out += points.empty()
+               ? ": no values."
+               : fmt::format(": from {} to {}, least {}, greatest {}.", svg::number(s.y[points.front()]),
+                             svg::number(s.y[points.back()]), svg::number(range.low), svg::number(range.high));
   }
   for (const Level& level : chart.levels)
     if (drawable(level.y, chart.log_y)) out += fmt::format(" Level {} at {}.", level.label, svg::number(level.y));
@@ -249,9 +219,8 @@ std::string to_svg(const LineChart& chart) {
   const std::string levels = draw_levels(chart, frame.x, frame.y);
   out += curves + levels;
   if (curves.empty())
-    out +=
-        fmt::format("<text class=\"label\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">no values</text>\n",
-                    coordinate(0.5 * (frame.x.begin + frame.x.end)), coordinate(0.5 * (frame.y.begin + frame.y.end)));
+    out += svg::text_element(0.5 * (frame.x.begin + frame.x.end), 0.5 * (frame.y.begin + frame.y.end), "no values",
+                             svg::centred_label);
   if (at_the_end) out += draw_names(chart, frame.x, frame.y);
   return out + "</svg>\n";
 }

@@ -41,6 +41,7 @@ std::vector<double> evenly(double from, double to, std::size_t count) {
 }
 
 Nodes nodes_of(const Grid& grid) {
+  require_valid(grid);
   return {evenly(grid.x_min, grid.x_max, grid.columns),
           evenly(grid.y_min, grid.y_max, grid.rows),
           {grid.values.begin(), grid.values.end()}};
@@ -49,19 +50,16 @@ Nodes nodes_of(const Grid& grid) {
 // The same grid inside a border of cells of no width whose outer nodes are below every level: there every contour
 // closes.
 Nodes nodes_with_border(const Grid& grid) {
-  Nodes inner = nodes_of(grid);
+  Nodes nodes = nodes_of(grid);
   const std::size_t columns = grid.columns + 2;
-  Nodes out;
-  out.values.assign(columns * (grid.rows + 2), std::numeric_limits<double>::lowest());
-  for (std::size_t i = 0; i < grid.rows; ++i)
-    for (std::size_t j = 0; j < grid.columns; ++j) out.values[(i + 1) * columns + j + 1] = inner.value(i, j);
-  inner.x.insert(inner.x.begin(), grid.x_min);
-  inner.x.push_back(grid.x_max);
-  inner.y.insert(inner.y.begin(), grid.y_min);
-  inner.y.push_back(grid.y_max);
-  out.x = std::move(inner.x);
-  out.y = std::move(inner.y);
-  return out;
+  nodes.values.assign(columns * (grid.rows + 2), std::numeric_limits<double>::lowest());
+  for (std::size_t k = 0; k < grid.values.size(); ++k)
+    nodes.values[(k / grid.columns + 1) * columns + k % grid.columns + 1] = grid.values[k];
+  nodes.x.insert(nodes.x.begin(), grid.x_min);
+  nodes.x.push_back(grid.x_max);
+  nodes.y.insert(nodes.y.begin(), grid.y_min);
+  nodes.y.push_back(grid.y_max);
+  return nodes;
 }
 
 // Every contour crosses edges of the grid, and enters a cell through one edge and leaves it through another. So a
@@ -112,13 +110,9 @@ class Tracer {
       const double mean = 0.25 * nodes_.value(i, j) + 0.25 * nodes_.value(i, j + 1) + 0.25 * nodes_.value(i + 1, j) +
                           0.25 * nodes_.value(i + 1, j + 1);
       // The contour cuts off the two corners that differ from the middle.
-      if ((mean >= level_) == south_west) {
-        join(south, east);
-        join(north, west);
-      } else {
-        join(south, west);
-        join(north, east);
-      }
+      const bool like_south_west = (mean >= level_) == south_west;
+      join(south, like_south_west ? east : west);
+      join(north, like_south_west ? west : east);
     }
   }
 
@@ -141,11 +135,7 @@ class Tracer {
       const std::size_t next = neighbours_[edge][0] != none ? neighbours_[edge][0] : neighbours_[edge][1];
       neighbours_[edge] = {none, none};
       if (next != none)
-        for (std::size_t& back : neighbours_[next])
-          if (back == edge) {
-            back = none;
-            break;
-          }
+        if (const auto back = std::ranges::find(neighbours_[next], edge); back != neighbours_[next].end()) *back = none;
       edge = next;
     }
     return contour;
@@ -160,13 +150,11 @@ class Tracer {
 }  // namespace
 
 std::vector<Contour> contour_lines(const Grid& grid, double level) {
-  require_valid(grid);
   const Nodes nodes = nodes_of(grid);
   return Tracer(nodes, level).trace();
 }
 
 std::vector<Contour> contour_regions(const Grid& grid, double level) {
-  require_valid(grid);
   const Nodes nodes = nodes_with_border(grid);
   return Tracer(nodes, level).trace();
 }

@@ -90,10 +90,8 @@ std::string draw_contours(const DensityPlot& plot, const svg::Frame& frame) {
     // Where no line meets the border, the edge of the region is the line, and one path serves for both.
     const bool same = rings.size() == contours.size() &&
                       std::all_of(contours.begin(), contours.end(), [](const Contour& c) { return c.closed; });
-    const std::string region = path_of(rings, frame);
-    if (!region.empty()) fills += fmt::format("<path class=\"region{}\" d=\"{}\"/>\n", same ? " contour" : "", region);
-    const std::string line = same ? "" : path_of(contours, frame);
-    if (!line.empty()) lines += fmt::format("<path class=\"contour\" d=\"{}\"/>\n", line);
+    fills += svg::path_element(same ? "region contour" : "region", path_of(rings, frame));
+    if (!same) lines += svg::path_element("contour", path_of(contours, frame));
   }
   return fills + lines;
 }
@@ -120,12 +118,8 @@ struct Points {
     }
   }
 
-  // "5003 samples, 2000 drawn, 3 outside."
   std::string count(const std::string& one, const std::string& many) const {
-    std::string text = x.size() == 1 ? "1 " + one : fmt::format("{} {}", x.size(), many);
-    if (drawn < inside.size()) text += fmt::format(", {} drawn", drawn);
-    if (inside.size() < x.size()) text += fmt::format(", {} outside", x.size() - inside.size());
-    return text + '.';
+    return svg::describe_count(x.size(), inside.size(), drawn, one, many);
   }
 };
 
@@ -139,8 +133,7 @@ std::string draw_samples(const Points& samples, const svg::Frame& frame) {
       path.add(x, y);
       path.gap();
     });
-    const std::string data = path.take();
-    if (!data.empty()) out += fmt::format("<path class=\"dots\" d=\"{}\"/>\n", data);
+    out += svg::path_element("dots", path.take());
   }
   return out;
 }
@@ -148,8 +141,7 @@ std::string draw_samples(const Points& samples, const svg::Frame& frame) {
 std::string draw_data(const Points& data, const svg::Frame& frame) {
   svg::Path path;
   data.for_each(frame, 0, 1, [&](double x, double y) { svg::add_cross(path, x, y); });
-  const std::string crosses = path.take();
-  return crosses.empty() ? "" : fmt::format("<path class=\"crosses\" d=\"{}\"/>\n", crosses);
+  return svg::path_element("crosses", path.take());
 }
 
 std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
@@ -160,13 +152,11 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
     const double x = frame.x(marker.x), y = frame.y(marker.y);
     const std::string cross = fmt::format("M{} {}h12m-6-6v12", coordinate(x - 6), coordinate(y));
     out += fmt::format("<path class=\"marker-halo\" d=\"{}\"/><path class=\"marker\" d=\"{}\"/>", cross, cross);
-    if (!marker.label.empty()) {
-      const bool to_the_left = x + 10 + svg::text_width(marker.label, svg::small_text) > frame.x.end;
-      out += fmt::format("<text class=\"halo\" text-anchor=\"{}\" x=\"{}\" y=\"{}\">{}</text>",
-                         to_the_left ? "end" : "start", coordinate(to_the_left ? x - 8 : x + 8),
-                         coordinate(std::max(y - 6, frame.y.end + 12)), escape(marker.label));
-    }
-    out += '\n';
+    const bool to_the_left = x + 10 + svg::text_width(marker.label, svg::small_text) > frame.x.end;
+    out += marker.label.empty()
+               ? "\n"
+               : svg::text_element(to_the_left ? x - 8 : x + 8, std::max(y - 6, frame.y.end + 12), marker.label,
+                                   fmt::format(" class=\"halo\" text-anchor=\"{}\"", to_the_left ? "end" : "start"));
   }
   return out;
 }

@@ -14,6 +14,7 @@ namespace {
 // Freedman and Diaconis: bars of twice the interquartile range over the cube root of the count.
 std::size_t automatic_bins(std::vector<double> samples, double window) {
   constexpr double fewest = 8, most = 80;
+  std::erase_if(samples, [](double x) { return !std::isfinite(x); });
   if (samples.size() < 4) return static_cast<std::size_t>(fewest);
   const auto quantile = [&](double q) {
     const auto place = samples.begin() + static_cast<std::ptrdiff_t>(q * static_cast<double>(samples.size() - 1));
@@ -28,7 +29,7 @@ std::size_t automatic_bins(std::vector<double> samples, double window) {
 // Values counted in bars over the window, as a density.
 struct Bars {
   std::vector<double> heights;
-  std::size_t outside = 0;
+  std::size_t inside = 0;
 };
 
 Bars count(const std::vector<double>& values, double from, double to, std::size_t bins) {
@@ -36,27 +37,12 @@ Bars count(const std::vector<double>& values, double from, double to, std::size_
   const auto finite = std::count_if(values.begin(), values.end(), [](double x) { return std::isfinite(x); });
   const double share = static_cast<double>(bins) / (static_cast<double>(finite) * (to - from));
   for (const double x : values) {
-    if (!(x >= from && x <= to)) {
-      ++bars.outside;
-      continue;
-    }
+    if (!(x >= from && x <= to)) continue;
+    ++bars.inside;
     const auto bin = static_cast<std::size_t>((x - from) / (to - from) * static_cast<double>(bins));
     bars.heights[std::min(bin, bins - 1)] += share;
   }
   return bars;
-}
-
-std::string describe(std::size_t all, std::size_t outside, const std::string& one, const std::string& many) {
-  if (all == 0) return {};
-  std::string text = all == 1 ? "1 " + one : fmt::format("{} {}", all, many);
-  if (outside > 0) text += fmt::format(", {} outside", outside);
-  return text + '.';
-}
-
-std::vector<double> finite_of(const std::vector<double>& values) {
-  std::vector<double> finite;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(finite), [](double x) { return std::isfinite(x); });
-  return finite;
 }
 
 }  // namespace
@@ -70,8 +56,8 @@ std::string to_svg(const HistogramPlot& plot) {
   const double window = plot.x_max - plot.x_min;
   std::size_t bins = plot.bins;
   if (bins == 0) {
-    bins = automatic_bins(finite_of(plot.samples.empty() ? plot.data : plot.samples), window);
-    if (!plot.data.empty()) bins = std::min(bins, automatic_bins(finite_of(plot.data), window));
+    bins = automatic_bins(plot.samples.empty() ? plot.data : plot.samples, window);
+    if (!plot.data.empty()) bins = std::min(bins, automatic_bins(plot.data, window));
   }
   const Bars samples = count(plot.samples, plot.x_min, plot.x_max, bins);
   const Bars data = count(plot.data, plot.x_min, plot.x_max, bins);
@@ -83,16 +69,17 @@ std::string to_svg(const HistogramPlot& plot) {
   for (const Series& curve : plot.curves) {
     for (std::size_t i = 0; i < curve.x.size(); ++i) {
       if (!(curve.x[i] >= plot.x_min && curve.x[i] <= plot.x_max)) continue;
-      if (svg::drawable(curve.y[i], false)) y.add(curve.y[i]);
-      if (!curve.high.empty() && svg::drawable(curve.high[i], false)) y.add(curve.high[i]);
+      y.add(curve.y[i]);
+      if (!curve.high.empty()) y.add(curve.high[i]);
     }
   }
   // Bars stand on zero, so there is space above only.
   const double top = y.high > 0 ? 1.06 * y.high : 1;
 
-  std::string note = describe(plot.samples.size(), samples.outside, "sample", "samples");
+  std::string note = svg::describe_count(plot.samples.size(), samples.inside, samples.inside, "sample", "samples");
   const std::string data_note =
-      describe(plot.data.size(), data.outside, "point of the " + plot.data_label, "points of the " + plot.data_label);
+      svg::describe_count(plot.data.size(), data.inside, data.inside, "point of the " + plot.data_label,
+                          "points of the " + plot.data_label);
   if (!data_note.empty()) note += (note.empty() ? "" : " ") + data_note;
   std::vector<svg::LegendEntry> legend;
   for (std::size_t k = 0; k < plot.curves.size(); ++k) legend.push_back({plot.curves[k].label, svg::Mark::line, k});
@@ -127,11 +114,8 @@ std::string to_svg(const HistogramPlot& plot) {
                    frame.y(data.heights[i]));
     stairs.add(frame.x.end, frame.y(0));
   }
-  std::string out = frame.head;
-  const std::string bars_data = bars.take(), stairs_data = stairs.take();
-  if (!bars_data.empty()) out += fmt::format("<path class=\"bars\" d=\"{}\"/>\n", bars_data);
-  if (!stairs_data.empty()) out += fmt::format("<path class=\"stairs\" d=\"{}\"/>\n", stairs_data);
-  return out + svg::draw_series(plot.curves, frame.x, frame.y) + "</svg>\n";
+  return frame.head + svg::path_element("bars", bars.take()) + svg::path_element("stairs", stairs.take()) +
+         svg::draw_series(plot.curves, frame.x, frame.y) + "</svg>\n";
 }
 
 }  // namespace implicit_diffusion::report

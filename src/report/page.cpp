@@ -12,7 +12,7 @@
 namespace implicit_diffusion::report {
 namespace {
 
-constexpr std::string_view style = R"css(
+constexpr const char* style = R"css(
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.6 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;text-rendering:optimizeLegibility}
@@ -73,11 +73,11 @@ footer{margin-top:3.25rem;padding-top:1.25rem;border-top:1px solid var(--rule);c
 )css";
 
 // Runs before anything is painted, so that a theme chosen earlier does not flash.
-constexpr std::string_view early_script = R"js(
+constexpr const char* early_script = R"js(
 try{var t=localStorage.getItem("theme");if(t)document.documentElement.dataset.theme=t}catch(e){}
 )js";
 
-constexpr std::string_view late_script = R"js(
+constexpr const char* late_script = R"js(
 (function(){
 "use strict";
 var root=document.documentElement,button=document.getElementById("theme");
@@ -188,19 +188,17 @@ document.querySelectorAll("svg.figure").forEach(function(svg){
 // Whether the cell reads as a number, with sign, unit of percent, or an error: "-1.2", "3.4e-5", "12 %", "0.29 ± 0.01".
 bool is_number(std::string_view cell) {
   bool digit = false;
-  for (std::size_t i = 0; i < cell.size(); ++i) {
-    const char c = cell[i];
-    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+  while (!cell.empty()) {
+    const char c = cell.front();
+    std::size_t length = 1;
+    for (const std::string_view sign : {"±", "×", "−"})
+      if (cell.starts_with(sign)) length = sign.size();
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0)
       digit = true;
-    } else if (cell.substr(i).starts_with("±") || cell.substr(i).starts_with("×")) {
-      ++i;
-    } else if (cell.substr(i).starts_with("−")) {
-      i += 2;
-    } else if ((c == 'e' || c == 'E') && digit) {
-      continue;
-    } else if (std::string_view("+-. ,%").find(c) == std::string_view::npos) {
+    else if (length == 1 && !(digit && (c == 'e' || c == 'E')) &&
+             std::string_view("+-. ,%").find(c) == std::string_view::npos)
       return false;
-    }
+    cell.remove_prefix(length);
   }
   return digit;
 }
@@ -316,26 +314,18 @@ std::string to_html(const Page& page) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'; img-src data:\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  out += fmt::format("<title>{}</title>\n<style>\n", escape(page.title));
-  out += figure_style();
-  out += style;
-  out += "</style>\n<script>";
-  out += early_script;
-  out +=
-      "</script>\n</head>\n<body>\n<button id=\"theme\" type=\"button\" hidden aria-label=\"Light or dark\" "
-      "title=\"Light or dark\">◐</button>\n<div class=\"sheet\">\n<header>\n";
-  out += fmt::format("<h1>{}</h1>\n", escape(page.title));
+  out += "<title>" + escape(page.title) + "</title>\n<style>\n" + figure_style() + style + "</style>\n<script>" +
+         early_script +
+         "</script>\n</head>\n<body>\n<button id=\"theme\" type=\"button\" hidden aria-label=\"Light or dark\" "
+         "title=\"Light or dark\">◐</button>\n<div class=\"sheet\">\n<header>\n<h1>" +
+         escape(page.title) + "</h1>\n";
   if (!page.subtitle.empty()) out += fmt::format("<p class=\"subtitle\">{}</p>\n", escape(page.subtitle));
   if (!page.notice.empty()) out += fmt::format("<p class=\"notice\">{}</p>\n", escape(page.notice));
-  out += facts_html(page.facts);
-  out += "</header>\n<main>\n";
+  out += facts_html(page.facts) + "</header>\n<main>\n";
   for (const Section& section : page.sections) out += section_html(section);
   out += "</main>\n";
   if (!page.footer.empty()) out += fmt::format("<footer>{}</footer>\n", escape(page.footer));
-  out += "</div>\n<script>";
-  out += late_script;
-  out += "</script>\n</body>\n</html>\n";
-  return out;
+  return out + "</div>\n<script>" + late_script + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace implicit_diffusion::report

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <optional>
+#include <set>
 
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/report/text.hpp"
@@ -15,42 +14,13 @@ namespace implicit_diffusion::report::svg {
 namespace {
 
 constexpr double largest = 1e300;  // beyond it differences and margins overflow
-constexpr std::size_t columns_of_a_curve = 300;
-constexpr std::size_t points_of_a_curve = 2 * columns_of_a_curve;
+constexpr double columns_of_a_curve = 300;
 
 std::string from_tenths(long tenths) {
   std::string out = tenths < 0 ? "-" : "";
   const long magnitude = std::labs(tenths);
   if (magnitude >= 10 || magnitude == 0) out += std::to_string(magnitude / 10);
-  if (magnitude % 10 != 0) {
-    out += '.';
-    out += static_cast<char>('0' + magnitude % 10);
-  }
-  return out;
-}
-
-// Widths relative to the size of the font, rounded up from common sans-serif faces.
-double relative_width(std::string_view sign) {
-  if (sign.size() > 1) return sign.size() == 2 ? 0.64 : 0.75;
-  constexpr std::string_view narrow = " .,:;'|!ijl()[]";
-  constexpr std::string_view wide = "mwMW@%";
-  if (narrow.find(sign[0]) != std::string_view::npos) return 0.37;
-  if (wide.find(sign[0]) != std::string_view::npos) return 0.98;
-  return sign[0] >= 'A' && sign[0] <= 'Z' ? 0.72 : 0.63;
-}
-
-// The text in lines of at most the width, broken at spaces; what the last line cannot hold is cut.
-std::vector<std::string> wrap(std::string_view text, double width, double size, std::size_t lines) {
-  std::vector<std::string> out;
-  while (!text.empty() && out.size() + 1 < lines && text_width(text, size) > width) {
-    std::size_t end = std::string_view::npos;
-    for (std::size_t space = text.find(' '); space != std::string_view::npos; space = text.find(' ', space + 1))
-      if (text_width(text.substr(0, space), size) <= width) end = space;
-    if (end == std::string_view::npos) break;
-    out.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  if (!text.empty()) out.push_back(shorten(text, width, size));
+  if (magnitude % 10 != 0) out += '.' + std::to_string(magnitude % 10);
   return out;
 }
 
@@ -77,8 +47,7 @@ std::vector<Tick> ticks_below(const Axis& axis) {
 
 struct LegendPlace {
   LegendEntry entry;
-  double x;
-  double row;
+  double x, row;
 };
 
 double mark_width(Mark mark) { return mark == Mark::line ? 22 : 12; }
@@ -101,8 +70,7 @@ std::vector<LegendPlace> place_legend(const std::vector<LegendEntry>& legend, do
   const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((available + space) / widest)));
   for (std::size_t i = 0; i < places.size(); ++i) {
     places[i].x = available / static_cast<double>(columns) * static_cast<double>(i % columns);
-    const std::size_t row = i / columns;
-    places[i].row = static_cast<double>(row);
+    places[i].row = static_cast<double>(i / columns);
   }
   return places;
 }
@@ -135,12 +103,6 @@ std::string axis_attribute(const char* name, const Axis& axis) {
                      axis.range.low, axis.range.high, axis.log ? "log" : "linear");
 }
 
-std::size_t column_of(double place, const Axis& x) {
-  const double share = (place - x.begin) / (x.end - x.begin);
-  const double column = std::floor(share * static_cast<double>(columns_of_a_curve));
-  return static_cast<std::size_t>(std::clamp(column, 0.0, static_cast<double>(columns_of_a_curve - 1)));
-}
-
 bool inside(double value, const Axis& axis) {
   return drawable(value, axis.log) && value >= axis.range.low && value <= axis.range.high;
 }
@@ -150,11 +112,13 @@ bool inside(double value, const Axis& axis) {
 template <class Draw>
 void for_each_column(const std::vector<double>& xs, const Axis& x, Draw&& draw) {
   std::vector<std::size_t> run;
-  std::size_t column = 0;
+  double column = 0;
+  const bool few = static_cast<double>(xs.size()) <= 2 * columns_of_a_curve;
   for (std::size_t i = 0; i < xs.size(); ++i) {
     if (!inside(xs[i], x)) continue;
-    const std::size_t here = column_of(x(xs[i]), x);
-    if (!run.empty() && (here != column || xs.size() <= points_of_a_curve)) {
+    const double share = (x(xs[i]) - x.begin) / (x.end - x.begin);
+    const double here = std::clamp(std::floor(share * columns_of_a_curve), 0.0, columns_of_a_curve - 1);
+    if (!run.empty() && (here != column || few)) {
       draw(run);
       run.clear();
     }
@@ -179,17 +143,12 @@ std::string curve_path(const Series& s, const Axis& x, const Axis& y) {
       if (!lowest || s.y[i] < s.y[*lowest]) lowest = i;
       if (!highest || s.y[i] > s.y[*highest]) highest = i;
     }
-    if (!lowest) {
-      path.gap();
-      return;
-    }
+    if (!lowest) return path.gap();
     // The ends of the curve are kept whatever they are: the reader looks there.
-    std::array<std::size_t, 4> kept{*lowest, *highest, *lowest, *lowest};
-    if (run.front() <= *first && *first <= run.back()) kept[2] = *first;
-    if (run.front() <= *last && *last <= run.back()) kept[3] = *last;
-    std::sort(kept.begin(), kept.end());
-    const auto end = std::unique(kept.begin(), kept.end());
-    for (auto i = kept.begin(); i != end; ++i) path.add(x(s.x[*i]), y(s.y[*i]));
+    std::set<std::size_t> kept{*lowest, *highest};
+    for (const std::size_t end : {*first, *last})
+      if (run.front() <= end && end <= run.back()) kept.insert(end);
+    for (const std::size_t i : kept) path.add(x(s.x[i]), y(s.y[i]));
   });
   return path.take();
 }
@@ -219,10 +178,7 @@ std::string band_path(const Series& s, const Axis& x, const Axis& y) {
       slice.place += x(s.x[i]);
       count += 1;
     }
-    if (count == 0) {
-      end_piece();
-      return;
-    }
+    if (count == 0) return end_piece();
     slice.place /= count;
     slices.push_back(slice);
   });
@@ -232,57 +188,12 @@ std::string band_path(const Series& s, const Axis& x, const Axis& y) {
 
 }  // namespace
 
-std::size_t code_point_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0   ? 2
-                             : lead >= 0xe0 && lead < 0xf0 ? 3
-                             : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Longer forms than needed, surrogates, and what is beyond U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) || (lead == 0xf0 && byte(1) < 0x90) ||
-      (lead == 0xf4 && byte(1) > 0x8f))
-    return 0;
-  return length;
-}
-
-double text_width(std::string_view text, double size) {
-  double width = 0;
-  while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, code_point_length(text));
-    width += relative_width(text.substr(0, length));
-    text.remove_prefix(length);
-  }
-  return width * size;
-}
-
-std::string shorten(std::string_view text, double width, double size) {
-  if (text_width(text, size) <= width) return std::string(text);
-  double used = size;  // of the ellipsis
-  std::size_t end = 0;
-  while (end < text.size()) {
-    const std::size_t length = std::max<std::size_t>(1, code_point_length(text.substr(end)));
-    used += relative_width(text.substr(end, length)) * size;
-    if (used > width) break;
-    end += length;
-  }
-  return std::string(text.substr(0, end)) + "…";
-}
-
 std::string coordinate(double value) { return from_tenths(std::lround(10 * value)); }
 
 void Path::add(double x, double y) {
-  const long next_x = std::lround(10 * x);
-  const long next_y = std::lround(10 * y);
+  const long next_x = std::lround(10 * x), next_y = std::lround(10 * y);
   if (points_in_piece_ == 0) {
-    data_ += 'M';
-    data_ += from_tenths(next_x);
-    data_ += ' ';
-    data_ += from_tenths(next_y);
+    data_ += 'M' + from_tenths(next_x) + ' ' + from_tenths(next_y);
   } else if (next_x == x_ && next_y == y_) {
     return;
   } else {
@@ -300,6 +211,12 @@ void Path::add(double x, double y) {
   ++points_in_piece_;
 }
 
+void Path::add_segment(double from_x, double from_y, double to_x, double to_y) {
+  add(from_x, from_y);
+  add(to_x, to_y);
+  gap();
+}
+
 void Path::gap() {
   if (points_in_piece_ == 1) data_ += "h0";
   points_in_piece_ = 0;
@@ -315,13 +232,18 @@ std::string Path::take() {
   return std::move(data_);
 }
 
-void Range::add(double value) {
-  if (empty()) {
-    low = high = value;
-  } else {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
+std::string path_element(const std::string& classes, const std::string& data) {
+  return data.empty() ? "" : fmt::format("<path class=\"{}\" d=\"{}\"/>\n", classes, data);
+}
+
+std::string text_element(double x, double y, std::string_view text, std::string_view attributes) {
+  return fmt::format("<text{} x=\"{}\" y=\"{}\">{}</text>\n", attributes, coordinate(x), coordinate(y), escape(text));
+}
+
+bool Range::add(double value, bool on_log_axis) {
+  if (!drawable(value, on_log_axis)) return false;
+  *this = empty() ? Range{value, value} : Range{std::min(low, value), std::max(high, value)};
+  return true;
 }
 
 Range Range::padded(double share, bool on_log_axis) const {
@@ -358,12 +280,8 @@ double Axis::operator()(double value) const {
 
 void add_cross(Path& path, double x, double y) {
   constexpr double arm = 2;
-  path.add(x - arm, y - arm);
-  path.add(x + arm, y + arm);
-  path.gap();
-  path.add(x - arm, y + arm);
-  path.add(x + arm, y - arm);
-  path.gap();
+  path.add_segment(x - arm, y - arm, x + arm, y + arm);
+  path.add_segment(x - arm, y + arm, x + arm, y - arm);
 }
 
 std::string series_class(std::size_t k) { return fmt::format("s{} d{}", k % 6, k / 6 % 3); }
@@ -377,16 +295,13 @@ Frame make_frame(const Layout& layout) {
   const double top = title_height + legend_height + (layout.y_label.empty() ? 9 : 28);
 
   double height = layout.plot_height;
-  const auto label_margin = [&](const std::vector<Tick>& labels) {
-    double widest = 0;
-    for (const Tick& tick : labels) widest = std::max(widest, text_width(tick.label, small_text));
-    return std::min(widest + 11, 0.4 * layout.width);
-  };
   const auto y_ticks_at = [&](double h) {
     return ticks(layout.y, layout.log_y, std::max<std::size_t>(2, static_cast<std::size_t>(h / 32)));
   };
   std::vector<Tick> y_ticks = y_ticks_at(height);
-  const double left = label_margin(y_ticks);
+  double widest = 0;
+  for (const Tick& tick : y_ticks) widest = std::max(widest, text_width(tick.label, small_text));
+  const double left = std::min(widest + 11, 0.4 * layout.width);
   double width = layout.width - left - layout.right_margin;
   const bool plane = layout.scale != Scale::free;
   if (plane) {
@@ -412,34 +327,30 @@ Frame make_frame(const Layout& layout) {
   const std::string title_escaped = escape(layout.title);
   out += fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" viewBox=\"0 0 {} {}\" role=\"img\" "
-      "aria-label=\"{}\"{}{} "
-      "data-x-label=\"{}\">\n",
+      "aria-label=\"{}\"{}{} data-x-label=\"{}\">\n",
       layout.width, total_height, title_escaped, axis_attribute("x", frame.x), axis_attribute("y", frame.y),
       escape(layout.x_label));
   out += fmt::format("<title>{}</title>\n<desc>{}</desc>\n", title_escaped, escape(layout.description));
 
   for (std::size_t i = 0; i < title.size(); ++i)
-    out += fmt::format("<text class=\"title\" x=\"0\" y=\"{}\">{}</text>\n", 15 + 19 * i, escape(title[i]));
+    out += text_element(0, 15 + 19 * static_cast<double>(i), title[i], " class=\"title\"");
   for (const LegendPlace& place : legend) {
     const double line = title_height + 12 + 18 * place.row;
     out += draw_mark(place.entry, place.x, line - 4);
-    out += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", coordinate(place.x + mark_width(place.entry.mark) + 6),
-                       coordinate(line), escape(place.entry.label));
+    out += text_element(place.x + mark_width(place.entry.mark) + 6, line, place.entry.label);
   }
   if (!layout.y_label.empty())
-    out += fmt::format("<text class=\"label\" x=\"0\" y=\"{}\">{}</text>\n", coordinate(top - 14),
-                       escape(shorten(layout.y_label, layout.width, small_text)));
+    out += text_element(0, top - 14, shorten(layout.y_label, layout.width, small_text), " class=\"label\"");
 
   Path grid, axis;
   std::string labels;
   for (const Tick& tick : y_ticks) {
     const double place = frame.y(tick.value);
-    Path& path = plane ? axis : grid;
-    path.add(plane ? left - 4 : left, place);
-    path.add(plane ? left : left + width, place);
-    path.gap();
-    labels += fmt::format("<text class=\"tick\" text-anchor=\"end\" x=\"{}\" y=\"{}\">{}</text>\n",
-                          coordinate(left - 7), coordinate(place + 4.4), escape(tick.label));
+    if (plane)
+      axis.add_segment(left - 4, place, left, place);
+    else
+      grid.add_segment(left, place, left + width, place);
+    labels += text_element(left - 7, place + 4.4, tick.label, " class=\"tick\" text-anchor=\"end\"");
   }
   axis.add(left, bottom);
   axis.add(left + width, bottom);
@@ -451,41 +362,29 @@ Frame make_frame(const Layout& layout) {
   axis.gap();
   for (const Tick& tick : ticks_below(frame.x)) {
     const double place = frame.x(tick.value);
-    axis.add(place, bottom);
-    axis.add(place, bottom + 4);
-    axis.gap();
+    axis.add_segment(place, bottom, place, bottom + 4);
     const bool at_the_edge = place + 0.5 * text_width(tick.label, small_text) > layout.width;
-    labels += fmt::format("<text class=\"tick\" text-anchor=\"{}\" x=\"{}\" y=\"{}\">{}</text>\n",
-                          at_the_edge ? "end" : "middle", coordinate(at_the_edge ? layout.width : place),
-                          coordinate(bottom + 18), escape(tick.label));
+    labels += text_element(at_the_edge ? layout.width : place, bottom + 18, tick.label,
+                           fmt::format(" class=\"tick\" text-anchor=\"{}\"", at_the_edge ? "end" : "middle"));
   }
   out += fmt::format("<path class=\"grid\" d=\"{}\"/>\n<path class=\"axis\" d=\"{}\"/>\n", grid.take(), axis.take());
   out += labels;
   if (!layout.x_label.empty())
-    out += fmt::format("<text class=\"label\" text-anchor=\"middle\" x=\"{}\" y=\"{}\">{}</text>\n",
-                       coordinate(left + 0.5 * width), coordinate(x_label_line),
-                       escape(shorten(layout.x_label, 1.6 * width, small_text)));
+    out +=
+        text_element(left + 0.5 * width, x_label_line, shorten(layout.x_label, 1.6 * width, small_text), centred_label);
   for (std::size_t i = 0; i < note.size(); ++i)
-    out += fmt::format("<text class=\"note\" x=\"0\" y=\"{}\">{}</text>\n",
-                       coordinate(x_label_line + 3 + line_height * static_cast<double>(i + 1)), escape(note[i]));
+    out += text_element(0, x_label_line + 3 + line_height * static_cast<double>(i + 1), note[i], " class=\"note\"");
   return frame;
 }
 
-std::string number(double value) { return fmt::format("{:.4g}", value); }
-
 std::string draw_series(const std::vector<Series>& series, const Axis& x, const Axis& y) {
   std::string out;
-  for (std::size_t k = 0; k < series.size(); ++k) {
-    if (series[k].low.empty()) continue;
-    const std::string band = band_path(series[k], x, y);
-    if (!band.empty()) out += fmt::format("<path class=\"band {}\" d=\"{}\"/>\n", series_class(k), band);
-  }
-  for (std::size_t k = 0; k < series.size(); ++k) {
-    const std::string curve = curve_path(series[k], x, y);
-    if (!curve.empty())
+  for (std::size_t k = 0; k < series.size(); ++k)
+    if (!series[k].low.empty()) out += path_element("band " + series_class(k), band_path(series[k], x, y));
+  for (std::size_t k = 0; k < series.size(); ++k)
+    if (const std::string curve = curve_path(series[k], x, y); !curve.empty())
       out += fmt::format("<path class=\"line {}\" data-label=\"{}\" d=\"{}\"/>\n", series_class(k),
                          escape(series[k].label), curve);
-  }
   return out;
 }
 

@@ -20,15 +20,16 @@ inline constexpr double narrow_width = 360;
 inline constexpr double small_text = 12.5;
 inline constexpr double title_text = 14.5;
 inline constexpr double line_height = 17;
-
-// The bytes of the UTF-8 code point at the front, 0 where the bytes are not UTF-8. The text is not empty.
-std::size_t code_point_length(std::string_view text);
+inline constexpr std::string_view centred_label = " class=\"label\" text-anchor=\"middle\"";
 
 // An estimate on the wide side, as the reader's font is not known.
 double text_width(std::string_view text, double size);
 
 // The text cut to the width, with an ellipsis where something is missing.
 std::string shorten(std::string_view text, double width, double size);
+
+// The text in lines of at most the width, broken at spaces; what the last line cannot hold is cut.
+std::vector<std::string> wrap(std::string_view text, double width, double size, std::size_t lines);
 
 // A coordinate with one decimal: a tenth of a unit is below what a screen shows. The value must be finite.
 std::string coordinate(double value);
@@ -38,6 +39,8 @@ std::string coordinate(double value);
 class Path {
  public:
   void add(double x, double y);
+  // A piece of two points.
+  void add_segment(double from_x, double from_y, double to_x, double to_y);
   // Ends a piece. A piece of one point becomes a dot under round line caps.
   void gap();
   // Ends a piece by a line to its first point.
@@ -52,13 +55,18 @@ class Path {
   long y_ = 0;
 };
 
+// A <path> with these classes, nothing where it has no data; a <text>, with what its tag has besides the place.
+std::string path_element(const std::string& classes, const std::string& data);
+std::string text_element(double x, double y, std::string_view text, std::string_view attributes = {});
+
 // Least and greatest of the values seen.
 struct Range {
   double low = 1;
   double high = 0;
 
   bool empty() const { return low > high; }
-  void add(double value);
+  // Whether it has a place on a (logarithmic) axis; otherwise it is passed over.
+  bool add(double value, bool log = false);
   // The range with some space around it; one that is empty or a single point becomes one that can be an axis.
   Range padded(double share, bool log) const;
 };
@@ -127,6 +135,10 @@ Frame make_frame(const Layout& layout);
 
 // A short number for running text: up to four significant digits.
 std::string number(double value);
+
+// "5003 samples, 2000 drawn, 3 outside.", nothing where there are none at all.
+std::string describe_count(std::size_t all, std::size_t inside, std::size_t drawn, const std::string& one,
+                           const std::string& many);
 
 // The curves with their bands, thinned to the resolution of the plot.
 std::string draw_series(const std::vector<Series>& series, const Axis& x, const Axis& y);

@@ -3,18 +3,18 @@
 namespace implicit_diffusion::report {
 namespace {
 
-constexpr std::string_view light_colours =
+constexpr const char* light_colours =
     "--paper:#fffefb;--raised:#f7f5ef;--ink:#1d1f24;--muted:#5b6069;--rule:#e4e1d9;--axis:#8b8f97;"
     "--region:#2458d6;--dot:#a8300a;"
     "--series-0:#2458d6;--series-1:#bf360c;--series-2:#0a9aa8;--series-3:#741a7d;--series-4:#bb8d0a;--series-5:#241f2e";
 
-constexpr std::string_view dark_colours =
+constexpr const char* dark_colours =
     "--paper:#15171b;--raised:#1e2126;--ink:#e9eaec;--muted:#a2a8b2;--rule:#31353c;--axis:#747b86;"
     "--region:#5aa2f5;--dot:#ffb27a;"
     "--series-0:#3d95f5;--series-1:#fb7c42;--series-2:#25d6c6;--series-3:#b469ab;--series-4:#f5cf3c;--series-5:#f4f5f8";
 
 // Sizes are in units of the figure, see src/report/svg.hpp.
-constexpr std::string_view rules = R"css(
+constexpr const char* rules = R"css(
 .figure{display:block;width:100%;height:auto;overflow:visible;font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;font-size:12.5px;font-variant-numeric:tabular-nums}
 .figure text{fill:var(--ink)}
 .figure .title{font-size:14.5px;font-weight:600}
@@ -46,25 +46,16 @@ constexpr std::string_view rules = R"css(
 }  // namespace
 
 std::string figure_style() {
-  std::string out;
-  out += ":root{color-scheme:light;";
-  out += light_colours;
-  out += "}\n@media screen and (prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;";
-  out += dark_colours;
-  out += "}}\n@media screen{:root[data-theme=dark]{color-scheme:dark;";
-  out += dark_colours;
-  out += "}}";
-  out += rules;
-  return out;
+  return std::string(":root{color-scheme:light;") + light_colours +
+         "}\n@media screen and (prefers-color-scheme:dark){:root:not([data-theme=light]){color-scheme:dark;" +
+         dark_colours + "}}\n@media screen{:root[data-theme=dark]{color-scheme:dark;" + dark_colours + "}}" + rules;
 }
 
 std::string standalone_svg(std::string_view figure) {
   const std::size_t end_of_tag = figure.find('>');
   if (end_of_tag == std::string_view::npos) return std::string(figure);
-  std::string out(figure.substr(0, end_of_tag + 1));
-  out += "\n<style>" + figure_style() + ".figure{background:var(--paper)}</style>";
-  out += figure.substr(end_of_tag + 1);
-  return out;
+  return std::string(figure.substr(0, end_of_tag + 1)) + "\n<style>" + figure_style() +
+         ".figure{background:var(--paper)}</style>" + std::string(figure.substr(end_of_tag + 1));
 }
 
 }  // namespace implicit_diffusion::report
