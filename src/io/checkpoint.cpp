@@ -70,20 +70,20 @@ std::vector<Entry> entries_of(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void CheckpointWriter::put(const std::string& name, std::uint64_t size, std::function<void(const Sink&)> produce) {
+void CheckpointWriter::put(const std::string& name, std::uint64_t size, std::function<void(const PieceSink&)> produce) {
   if (name.size() > longest_name) throw Error(ErrorKind::usage, "checkpoint", "the name of a section is too long");
   sections_[name] = {size, std::move(produce)};
 }
 
 void CheckpointWriter::put(const std::string& name, std::string bytes) {
   const std::uint64_t size = bytes.size();
-  put(name, size, [kept = std::move(bytes)](const Sink& sink) { sink(kept); });
+  put(name, size, [kept = std::move(bytes)](const PieceSink& sink) { sink(kept); });
 }
 
-std::uint32_t CheckpointWriter::encode(const Sink& sink) const {
+std::uint32_t CheckpointWriter::encode(const PieceSink& sink) const {
   std::uint64_t length = 0;
   std::uint32_t crc = 0;
-  const Sink append = [&](std::string_view bytes) {
+  const PieceSink append = [&](std::string_view bytes) {
     length += bytes.size();
     while (!bytes.empty()) {  // each piece is still in the cache when it goes on its way
       const std::string_view piece = bytes.substr(0, piece_size);
@@ -228,7 +228,7 @@ const CheckpointReader::Section& CheckpointReader::find(const std::string& name)
 }
 
 void CheckpointReader::read(const std::string& name, std::uint64_t size,
-                            const std::function<void(const Source&)>& consume) const {
+                            const std::function<void(const PieceSource&)>& consume) const {
   const Section& section = find(name);
   if (section.size != size) refuse(name, "has another size");
   std::uint64_t done = 0;

@@ -49,9 +49,7 @@ struct Line {
 // Semicolons and tabs before commas: there, a comma can only be a decimal one, and the message about it should name the
 // whole cell.
 char separator_of(std::string_view line) {
-  bool in_quotes = false;
-  bool comma = false;
-  bool tab = false;
+  bool in_quotes = false, comma = false, tab = false;
   for (const char c : line) {
     if (c == '"') in_quotes = !in_quotes;
     if (in_quotes) continue;
@@ -70,24 +68,21 @@ void split(const Line& line, char separator, std::vector<Cell>& cells) {
   const auto ends_cell = [&](char c) { return separator == any_blank ? is_blank(c) : c == separator; };
   while (true) {
     while (!rest.empty() && is_blank(rest.front()) && rest.front() != separator) rest.remove_prefix(1);
-    Cell cell;
-    if (rest.starts_with('"')) {
+    Cell cell{{}, rest.starts_with('"')};
+    if (cell.in_quotes) {
       std::size_t end = rest.find('"', 1);
       while (end != std::string_view::npos && rest.substr(end + 1).starts_with('"')) end = rest.find('"', end + 2);
       if (end == std::string_view::npos) line.fail(cells.size(), fmt::format("{} has no closing quote", excerpt(rest)));
-      cell = {rest.substr(1, end - 1), true};
+      cell.text = rest.substr(1, end - 1);
       rest.remove_prefix(end + 1);
-      const auto next = std::find_if(rest.begin(), rest.end(), ends_cell);
-      const auto behind = static_cast<std::size_t>(next - rest.begin());
-      if (!trim(rest.substr(0, behind)).empty())
-        line.fail(cells.size(), fmt::format("{} follows a closing quote", excerpt(trim(rest.substr(0, behind)))));
-      rest.remove_prefix(behind);
-    } else {
-      const auto next = std::find_if(rest.begin(), rest.end(), ends_cell);
-      const auto length = static_cast<std::size_t>(next - rest.begin());
-      cell = {trim(rest.substr(0, length)), false};
-      rest.remove_prefix(length);
     }
+    const auto length = static_cast<std::size_t>(std::find_if(rest.begin(), rest.end(), ends_cell) - rest.begin());
+    const std::string_view plain = trim(rest.substr(0, length));
+    if (!cell.in_quotes)
+      cell.text = plain;
+    else if (!plain.empty())
+      line.fail(cells.size(), fmt::format("{} follows a closing quote", excerpt(plain)));
+    rest.remove_prefix(length);
     cells.push_back(cell);
     if (rest.empty()) return;
     rest.remove_prefix(1);
@@ -95,20 +90,17 @@ void split(const Line& line, char separator, std::vector<Cell>& cells) {
   }
 }
 
-struct Number {
-  double value = 0;
-  std::errc error{};  // invalid_argument: no number; result_out_of_range: none that a double can hold
-};
-
-Number number_of(std::string_view text) {
+// The error is invalid_argument where there is no number, result_out_of_range where a double cannot hold it.
+std::errc read_number(std::string_view text, double& value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  Number number;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
-  number.error = end == text.data() + text.size() ? error : std::errc::invalid_argument;
-  return number;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return end == text.data() + text.size() ? error : std::errc::invalid_argument;
 }
 
-bool is_number(std::string_view text) { return number_of(text).error != std::errc::invalid_argument; }
+bool is_number(std::string_view text) {
+  double value = 0;
+  return read_number(text, value) != std::errc::invalid_argument;
+}
 
 // "2.x" in a file without names is a slip of the pen, not a name: taken for one, it would cost a row in silence.
 bool looks_like_a_number(std::string_view text) {
@@ -142,11 +134,12 @@ double value_of(const Line& line, std::size_t column, const Cell& cell, EmptyCel
     if (empty == EmptyCell::nan) return std::numeric_limits<double>::quiet_NaN();
     line.fail(column, "the cell is empty");
   }
-  const Number number = number_of(cell.text);
-  if (number.error == std::errc::result_out_of_range)
+  double value = 0;
+  const std::errc error = read_number(cell.text, value);
+  if (error == std::errc::result_out_of_range)
     line.fail(column, fmt::format("{} is outside the range of a double", excerpt(cell.text)));
-  if (number.error != std::errc()) line.fail(column, fmt::format("{} is not a number", excerpt(cell.text)));
-  return number.value;
+  if (error != std::errc()) line.fail(column, fmt::format("{} is not a number", excerpt(cell.text)));
+  return value;
 }
 
 // Such a name reads back as it is, without quotes.

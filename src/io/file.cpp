@@ -13,7 +13,6 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "implicit_diffusion/error.hpp"
@@ -38,8 +40,31 @@ std::optional<std::size_t> element_count(std::span<const std::size_t> shape) {
   return count;
 }
 
-struct Header {
+template <class T>
+std::vector<double> convert(std::string_view bytes) {
+  std::vector<double> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<double>(value);
+  }
+  return values;
+}
+
+struct Type {
   std::string_view descr;
+  std::size_t width;
+  std::vector<double> (*convert)(std::string_view bytes);
+};
+
+constexpr std::array<Type, 5> types{{{"<f4", 4, convert<float>},
+                                     {"<f8", 8, convert<double>},
+                                     {"<i4", 4, convert<std::int32_t>},
+                                     {"<i8", 8, convert<std::int64_t>},
+                                     {"|u1", 1, convert<std::uint8_t>}}};
+
+struct Header {
+  const Type* type = nullptr;
   bool fortran_order = false;
   std::vector<std::size_t> shape;
 };
@@ -53,32 +78,29 @@ class HeaderParser {
 
   Header parse() {
     Header header;
-    bool has_descr = false;
-    bool has_order = false;
-    bool has_shape = false;
-    if (!take('{')) not_a_dictionary();
-    while (!take('}')) {
+    std::set<std::string_view> seen;
+    if (!take("{")) not_a_dictionary();
+    while (!take("}")) {
       blanks();
       const std::size_t key_at = at_;
       const std::string_view key = string();
-      if (!take(':')) not_a_dictionary();
-      bool& seen = key == "descr" ? has_descr : key == "fortran_order" ? has_order : has_shape;
+      if (!take(":")) not_a_dictionary();
       if (key != "descr" && key != "fortran_order" && key != "shape")
         damaged(where_, key_at, fmt::format("unknown key {} in the header", excerpt(key)));
-      if (std::exchange(seen, true)) damaged(where_, key_at, fmt::format("key {} twice in the header", excerpt(key)));
+      if (!seen.insert(key).second) damaged(where_, key_at, fmt::format("key {} twice in the header", excerpt(key)));
       if (key == "descr")
-        header.descr = descr();
+        header.type = type();
       else if (key == "fortran_order")
         header.fortran_order = boolean();
       else
         header.shape = shape();
-      if (!take(',')) {
-        if (!take('}')) not_a_dictionary();
+      if (!take(",")) {
+        if (!take("}")) not_a_dictionary();
         break;
       }
     }
     blanks();
-    if (at_ != text_.size() || !has_descr || !has_order || !has_shape) not_a_dictionary();
+    if (at_ != text_.size() || seen.size() != 3) not_a_dictionary();
     return header;
   }
 
@@ -89,13 +111,6 @@ class HeaderParser {
 
   void blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
-  }
-
-  bool take(char c) {
-    blanks();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
   }
 
   bool take(std::string_view word) {
@@ -115,19 +130,19 @@ class HeaderParser {
     return content;
   }
 
-  std::string_view descr() {
+  const Type* type() {
     blanks();
     const std::size_t at = at_;
-    if (take('[')) damaged(where_, at, "a structured array; an array of numbers is meant");
-    const std::string_view type = string();
-    if (type.starts_with('>'))
+    if (take("[")) damaged(where_, at, "a structured array; an array of numbers is meant");
+    const std::string_view descr = string();
+    if (descr.starts_with('>'))
       damaged(
           where_, at,
-          fmt::format("values are big-endian ({}); save them as '<{}'", excerpt(type), printable(type.substr(1), 8)));
-    for (const std::string_view known : {"<f4", "<f8", "<i4", "<i8", "|u1"})
-      if (type == known) return type;
+          fmt::format("values are big-endian ({}); save them as '<{}'", excerpt(descr), printable(descr.substr(1), 8)));
+    for (const Type& known : types)
+      if (descr == known.descr) return &known;
     damaged(where_, at,
-            fmt::format("values are of type {}, not one of '<f4', '<f8', '<i4', '<i8', '|u1'", excerpt(type)));
+            fmt::format("values are of type {}, not one of '<f4', '<f8', '<i4', '<i8', '|u1'", excerpt(descr)));
   }
 
   bool boolean() {
@@ -138,8 +153,8 @@ class HeaderParser {
 
   std::vector<std::size_t> shape() {
     std::vector<std::size_t> sizes;
-    if (!take('(')) damaged(where_, at_, "shape is not a tuple of sizes");
-    while (!take(')')) {
+    if (!take("(")) damaged(where_, at_, "shape is not a tuple of sizes");
+    while (!take(")")) {
       blanks();
       std::size_t n = 0;
       const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), n);
@@ -150,8 +165,8 @@ class HeaderParser {
       at_ = static_cast<std::size_t>(end - text_.data());
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // as Python 2 wrote
       sizes.push_back(n);
-      if (!take(',')) {
-        if (!take(')')) damaged(where_, at_, "shape is not a tuple of sizes");
+      if (!take(",")) {
+        if (!take(")")) damaged(where_, at_, "shape is not a tuple of sizes");
         break;
       }
     }
@@ -163,17 +178,6 @@ class HeaderParser {
   std::size_t at_;
   const std::string& where_;
 };
-
-template <class T>
-std::vector<double> convert(std::string_view bytes, std::size_t count) {
-  std::vector<double> values(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<double>(value);
-  }
-  return values;
-}
 
 // From first index fastest to last index fastest.
 std::vector<double> to_c_order(const std::vector<double>& values, const std::vector<std::size_t>& shape) {
@@ -221,10 +225,7 @@ std::string encode(std::span<const T> values, std::span<const std::size_t> shape
   std::string bytes;
   bytes.reserve(before + header.size() + values.size_bytes());
   bytes += npy_magic;
-  bytes += '\x01';
-  bytes += '\0';
-  bytes += static_cast<char>(header.size() & 0xFF);
-  bytes += static_cast<char>(header.size() >> 8);
+  bytes += {'\x01', '\0', static_cast<char>(header.size() & 0xFF), static_cast<char>(header.size() >> 8)};
   bytes += header;
   if (!values.empty()) bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   return bytes;
@@ -252,27 +253,17 @@ Array parse_npy(std::string_view bytes, const std::string& where) {
   Header header = HeaderParser(bytes, begin, data, where).parse();
   array.shape = std::move(header.shape);
 
-  const auto width = static_cast<std::size_t>(header.descr[2] - '0');
   const std::string_view content = bytes.substr(data);
   const std::optional<std::size_t> count = element_count(array.shape);
   std::size_t expected = 0;
-  if (!count || __builtin_mul_overflow(*count, width, &expected))
+  if (!count || __builtin_mul_overflow(*count, header.type->width, &expected))
     damaged(where, begin, fmt::format("shape ({}) is too large", fmt::join(array.shape, ", ")));
   if (expected != content.size())
     damaged(where, data,
             fmt::format("shape ({}) of '{}' takes {} bytes, but the file has {} here", fmt::join(array.shape, ", "),
-                        header.descr, expected, content.size()));
+                        header.type->descr, expected, content.size()));
 
-  if (header.descr == "<f4")
-    array.values = convert<float>(content, *count);
-  else if (header.descr == "<f8")
-    array.values = convert<double>(content, *count);
-  else if (header.descr == "<i4")
-    array.values = convert<std::int32_t>(content, *count);
-  else if (header.descr == "<i8")
-    array.values = convert<std::int64_t>(content, *count);
-  else
-    array.values = convert<std::uint8_t>(content, *count);
+  array.values = header.type->convert(content);
   if (header.fortran_order && array.shape.size() > 1) array.values = to_c_order(array.values, array.shape);
   return array;
 }

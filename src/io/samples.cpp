@@ -3,10 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
 #include "implicit_diffusion/io/file.hpp"

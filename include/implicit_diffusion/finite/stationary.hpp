@@ -20,7 +20,6 @@
 
 #include "implicit_diffusion/finite/transition_matrix.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>

@@ -24,9 +24,7 @@
 #pragma once
 
 #include "implicit_diffusion/io/pieces.hpp"
-#include "implicit_diffusion/population.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -35,15 +33,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace implicit_diffusion::io {
-
-// What lies in a checkpoint as it lies in memory.
-template <class T>
-concept Arithmetic = std::is_arithmetic_v<T>;
 
 template <Arithmetic T>
 std::string_view bytes_of(std::span<const T> numbers) {
@@ -56,12 +49,10 @@ std::span<char> writable_bytes_of(std::span<T> numbers) {
 
 class CheckpointWriter {
  public:
-  using Sink = PieceSink;
-
   // A section of `size` bytes. `produce` gives them to the sink, in pieces of any size, each time the checkpoint is
   // written: what it takes them from must still be there then. A section of that name is replaced. Throws a usage Error
   // for a name of more than 4096 bytes.
-  void put(const std::string& name, std::uint64_t size, std::function<void(const Sink&)> produce);
+  void put(const std::string& name, std::uint64_t size, std::function<void(const PieceSink&)> produce);
   // A section whose bytes the writer keeps.
   void put(const std::string& name, std::string bytes);
 
@@ -72,18 +63,16 @@ class CheckpointWriter {
  private:
   struct Section {
     std::uint64_t size;
-    std::function<void(const Sink&)> produce;
+    std::function<void(const PieceSink&)> produce;
   };
   // Gives the whole file to the sink; the CRC of all of it.
-  std::uint32_t encode(const Sink& sink) const;
+  std::uint32_t encode(const PieceSink& sink) const;
 
   std::map<std::string, Section> sections_;
 };
 
 class CheckpointReader {
  public:
-  using Source = PieceSource;
-
   // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint,
   // and what FileReader throws.
   explicit CheckpointReader(const std::filesystem::path& file);
@@ -98,7 +87,7 @@ class CheckpointReader {
   std::uint64_t size(const std::string& name) const { return find(name).size; }  // in bytes
   // Calls `consume` with a source that fills piece after piece, `size` bytes in all: a usage Error where they are not
   // as many. After an Error the pieces hold anything.
-  void read(const std::string& name, std::uint64_t size, const std::function<void(const Source&)>& consume) const;
+  void read(const std::string& name, std::uint64_t size, const std::function<void(const PieceSource&)>& consume) const;
   std::string text(const std::string& name) const;
   template <Arithmetic T>
   std::vector<T> numbers(const std::string& name) const {
@@ -116,7 +105,7 @@ class CheckpointReader {
   }
   template <Arithmetic T>
   void read_into(const std::string& name, std::span<T> to) const {
-    read(name, to.size_bytes(), [&](const Source& fill) { fill(writable_bytes_of(to)); });
+    read(name, to.size_bytes(), [&](const PieceSource& fill) { fill(writable_bytes_of(to)); });
   }
 
   // Throws a data Error that names section and file.

@@ -24,17 +24,19 @@ namespace implicit_diffusion {
 using PieceSink = std::function<void(std::string_view)>;
 using PieceSource = std::function<void(std::span<char>)>;
 
-template <class Number>
-requires std::is_arithmetic_v<Number> std::size_t size_in_bytes(const std::vector<Number>& v) {
+// What lies in a file as it lies in memory.
+template <class T>
+concept Arithmetic = std::is_arithmetic_v<T>;
+
+template <Arithmetic Number>
+std::size_t size_in_bytes(const std::vector<Number>& v) {
   return v.size() * sizeof(Number);
 }
-template <class Number>
-requires std::is_arithmetic_v<Number>
+template <Arithmetic Number>
 void give_pieces(const std::vector<Number>& v, const PieceSink& sink) {
   sink({reinterpret_cast<const char*>(v.data()), size_in_bytes(v)});
 }
-template <class Number>
-requires std::is_arithmetic_v<Number>
+template <Arithmetic Number>
 void take_pieces(std::vector<Number>& v, const PieceSource& source) {
   source({reinterpret_cast<char*>(v.data()), size_in_bytes(v)});
 }
