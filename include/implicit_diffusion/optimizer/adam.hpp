@@ -16,38 +16,37 @@
 namespace implicit_diffusion {
 
 struct AdamOptions {
+  static constexpr const char* name = "adam";
+
   Schedule rate{.scale = 1e-3};
   double first_decay = 0.9;     // b1
   double second_decay = 0.999;  // b2
   double epsilon = 1e-8;        // keeps a coordinate whose gradient vanishes from dividing by zero
-};
 
-template <class Theta>
-struct BasicAdam : RememberingOptimizer<AdamOptions, Theta> {
-  static constexpr const char* name = "adam";
+  // b1^t and b2^t; m and v.
+  template <class Theta>
+  static OptimizerMemory<Theta> begin() {
+    return {{1.0, 1.0}, 2};
+  }
 
-  // Remembered are b1^t and b2^t; m and v.
-  explicit BasicAdam(const AdamOptions& options = {})
-      : RememberingOptimizer<AdamOptions, Theta>(options, {{1.0, 1.0}, 2}) {}
-
-  void update(Theta& theta, const Theta& gradient, std::int64_t step) {
-    const AdamOptions& o = this->options_;
-    auto& memory = this->memory_;
-    memory.begin(theta);  // allocates on the first call only
-    const double b1 = o.first_decay, b2 = o.second_decay, epsilon = o.epsilon, eta = o.rate(step);
+  template <class Theta>
+  void update(Theta& theta, const Theta& gradient, std::int64_t step, OptimizerMemory<Theta>& memory) const {
+    const double b1 = first_decay, b2 = second_decay, eps = epsilon, eta = rate(step);
     const double first_power = memory.numbers[0] *= b1, second_power = memory.numbers[1] *= b2;
     for_each_element(
         [=](auto& t, const auto& g, auto& m, auto& v) {
           set_element(m, b1 * m + (1.0 - b1) * g);
           set_element(v, b2 * v + (1.0 - b2) * g * g);
           const double mean = m / (1.0 - first_power);
-          const double scale = std::sqrt(v / (1.0 - second_power)) + epsilon;
+          const double scale = std::sqrt(v / (1.0 - second_power)) + eps;
           set_element(t, t - eta * mean / scale);
         },
         theta, gradient, memory.moments[0], memory.moments[1]);
   }
 };
 
+template <class Theta>
+using BasicAdam = RememberingOptimizer<AdamOptions, Theta>;
 using Adam = BasicAdam<std::vector<double>>;
 
 }  // namespace implicit_diffusion

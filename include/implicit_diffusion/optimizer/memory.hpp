@@ -6,7 +6,7 @@
 #include "implicit_diffusion/parameters.hpp"
 
 #include <cstddef>
-#include <utility>
+#include <cstdint>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -30,19 +30,26 @@ struct OptimizerMemory {
   }
 };
 
-// What optimizers with options and a memory have in common.
-template <class Options, class Theta>
+// An optimizer that remembers something. Its rule is a struct of options, with a name, with begin<Theta>(), what is remembered before the first
+// step, and with update(theta, gradient, step, memory).
+template <class Rule, class Theta>
 class RememberingOptimizer {
  public:
+  static constexpr const char* name = Rule::name;
+
+  explicit RememberingOptimizer(const Rule& rule = {}) : rule_(rule) {}
+
+  void update(Theta& theta, const Theta& gradient, std::int64_t step) {
+    memory_.begin(theta);  // allocates on the first call only
+    rule_.update(theta, gradient, step, memory_);
+  }
+
   const OptimizerMemory<Theta>& memory() const { return memory_; }
   OptimizerMemory<Theta>& memory() { return memory_; }
 
- protected:
-  RememberingOptimizer(const Options& options, OptimizerMemory<Theta> memory)
-      : options_(options), memory_(std::move(memory)) {}
-
-  Options options_;
-  OptimizerMemory<Theta> memory_;
+ private:
+  Rule rule_;
+  OptimizerMemory<Theta> memory_ = Rule::template begin<Theta>();
 };
 
 }  // namespace implicit_diffusion

@@ -17,31 +17,30 @@
 namespace implicit_diffusion {
 
 struct RmsPropOptions {
+  static constexpr const char* name = "rms-prop";
+
   Schedule rate{.scale = 1e-3};
   double decay = 0.99;    // b
   double epsilon = 1e-8;  // keeps a coordinate whose gradient vanishes from dividing by zero
-};
 
-template <class Theta>
-struct BasicRmsProp : RememberingOptimizer<RmsPropOptions, Theta> {
-  static constexpr const char* name = "rms-prop";
+  // v.
+  template <class Theta>
+  static OptimizerMemory<Theta> begin() {
+    return {{}, 1};
+  }
 
-  // Remembered is v.
-  explicit BasicRmsProp(const RmsPropOptions& options = {})
-      : RememberingOptimizer<RmsPropOptions, Theta>(options, {{}, 1}) {}
-
-  void update(Theta& theta, const Theta& gradient, std::int64_t step) {
-    this->memory_.begin(theta);  // allocates on the first call only
-    const double b = this->options_.decay, epsilon = this->options_.epsilon, eta = this->options_.rate(step);
+  template <class Theta>
+  void update(Theta& theta, const Theta& gradient, std::int64_t step, OptimizerMemory<Theta>& memory) const {
+    const double b = decay, eps = epsilon, eta = rate(step);
     for_each_element(
         [=](auto& t, const auto& g, auto& v) {
           set_element(v, b * v + (1.0 - b) * g * g);
-          set_element(t, t - eta * g / (std::sqrt(v) + epsilon));
+          set_element(t, t - eta * g / (std::sqrt(v) + eps));
         },
-        theta, gradient, this->memory_.moments[0]);
+        theta, gradient, memory.moments[0]);
   }
 };
 
-using RmsProp = BasicRmsProp<std::vector<double>>;
+using RmsProp = RememberingOptimizer<RmsPropOptions, std::vector<double>>;
 
 }  // namespace implicit_diffusion
