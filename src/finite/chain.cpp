@@ -1,9 +1,7 @@
 #include "implicit_diffusion/finite/chain.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
-
-#include <fmt/format.h>
 
 namespace implicit_diffusion {
 
@@ -12,12 +10,11 @@ SoftmaxChain::SoftmaxChain(TransitionMatrix pattern, std::vector<double> offset,
     : matrix_(std::move(pattern)), offset_(std::move(offset)), directions_(std::move(directions)) {
   for (std::size_t j = 0; j <= directions_.size(); ++j) {
     const std::size_t numbers = j == 0 ? offset_.size() : directions_[j - 1].size();
-    if (numbers != matrix_.entries())
-      throw Error(ErrorKind::usage, "softmax chain",
-                  fmt::format("A_{} has {} numbers, the pattern has {} places", j, numbers, matrix_.entries()));
+    require(numbers == matrix_.entries(), "softmax chain", "A_{} has {} numbers, the pattern has {} places", j, numbers,
+            matrix_.entries());
   }
   for (std::size_t i = 0, start = 0; i < states(); start += matrix_.row(i++).size()) {
-    if (matrix_.row(i).size() == 0) throw Error(ErrorKind::usage, "softmax chain", fmt::format("row {} is empty", i));
+    require(matrix_.row(i).size() > 0, "softmax chain", "row {} is empty", i);
     starts_.push_back(start);
   }
 }

@@ -1,16 +1,13 @@
 #include "implicit_diffusion/finite/gibbs.hpp"
 
-#include "implicit_diffusion/error.hpp"
-
-#include <fmt/format.h>
+#include "../require.hpp"
 
 namespace implicit_diffusion {
 
 LinearPotential::LinearPotential(std::vector<double> offset, std::vector<double> slopes)
     : offset_(std::move(offset)), slopes_(std::move(slopes)), values_(offset_) {
-  if (offset_.empty() || slopes_.empty() || slopes_.size() % offset_.size() != 0)
-    throw Error(ErrorKind::usage, "linear potential",
-                fmt::format("{} slopes are not a number of rows of {} states", slopes_.size(), offset_.size()));
+  require(!offset_.empty() && !slopes_.empty() && slopes_.size() % offset_.size() == 0, "linear potential",
+          "{} slopes are not a number of rows of {} states", slopes_.size(), offset_.size());
 }
 
 void LinearPotential::prepare(std::span<const double> theta) {

@@ -1,8 +1,6 @@
 #include "implicit_diffusion/finite/graph.hpp"
 
-#include "implicit_diffusion/error.hpp"
-
-#include <fmt/format.h>
+#include "../require.hpp"
 
 #include <algorithm>
 
@@ -11,8 +9,7 @@ namespace implicit_diffusion {
 Graph::Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges) : starts_(n + 1, 0) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> arrows;
   for (const auto& [i, k] : edges) {
-    if (i >= n || k >= n || i == k)
-      throw Error(ErrorKind::usage, "graph", fmt::format("{}-{} is not an edge between two of {} states", i, k, n));
+    require(i < n && k < n && i != k, "graph", "{}-{} is not an edge between two of {} states", i, k, n);
     arrows.emplace_back(i, k);
     arrows.emplace_back(k, i);
   }
@@ -22,16 +19,15 @@ Graph::Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32
     neighbours_.push_back(k);
   }
   for (std::size_t i = 0; i < n; ++i) {
-    if (starts_[i + 1] == 0) throw Error(ErrorKind::usage, "graph", fmt::format("state {} has no neighbour", i));
+    require(starts_[i + 1] > 0, "graph", "state {} has no neighbour", i);
     starts_[i + 1] += starts_[i];
   }
   if (const auto twice = std::ranges::adjacent_find(arrows); twice != arrows.end())
-    throw Error(ErrorKind::usage, "graph", fmt::format("the edge {}-{} is given twice", twice->first, twice->second));
+    require(false, "graph", "the edge {}-{} is given twice", twice->first, twice->second);
 }
 
 Graph Graph::ring(std::size_t n, std::size_t width) {
-  if (width == 0 || n <= 2 * width)
-    throw Error(ErrorKind::usage, "ring", fmt::format("{} states are too few for neighbours at {}", n, width));
+  require(width > 0 && n > 2 * width, "ring", "{} states are too few for neighbours at {}", n, width);
   Graph g;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t s = 1; s <= width; ++s) {
@@ -45,7 +41,7 @@ Graph Graph::ring(std::size_t n, std::size_t width) {
 }
 
 Graph Graph::complete(std::size_t n) {
-  if (n < 2) throw Error(ErrorKind::usage, "graph", fmt::format("{} states have no neighbours", n));
+  require(n >= 2, "graph", "{} states have no neighbours", n);
   Graph g;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < n; ++k)

@@ -1,8 +1,7 @@
 #include "implicit_diffusion/finite/implicit_function.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 
-#include <fmt/format.h>
 #include <Eigen/LU>
 
 #include <limits>
@@ -30,14 +29,12 @@ struct ImplicitFunction::Factors {
 };
 
 ImplicitFunction::ImplicitFunction(std::vector<double> jacobian, std::size_t m) {
-  if (m == 0 || jacobian.size() != m * m)
-    throw Error(ErrorKind::usage, "jacobian",
-                fmt::format("{} numbers are not a {} x {} matrix", jacobian.size(), m, m));
-  if (!map(std::as_const(jacobian)).allFinite()) throw Error(ErrorKind::usage, "jacobian", "it is not finite");
+  require(m > 0 && jacobian.size() == m * m, "jacobian", "{} numbers are not a {} x {} matrix", jacobian.size(), m, m);
+  require(map(std::as_const(jacobian)).allFinite(), "jacobian", "it is not finite");
   factors_ = std::make_unique<Factors>(std::move(jacobian), static_cast<Eigen::Index>(m));
   const double reciprocal_condition = factors_->lu.rcond();
-  if (!(reciprocal_condition > std::numeric_limits<double>::epsilon()))
-    throw Error(ErrorKind::usage, "jacobian", "it is singular: x is not a function of theta here");
+  require(reciprocal_condition > std::numeric_limits<double>::epsilon(), "jacobian",
+          "it is singular: x is not a function of theta here");
 }
 ImplicitFunction::~ImplicitFunction() = default;
 ImplicitFunction::ImplicitFunction(ImplicitFunction&&) noexcept = default;

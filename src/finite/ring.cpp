@@ -1,12 +1,10 @@
 #include "implicit_diffusion/finite/ring.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/finite/chain.hpp"
 #include "implicit_diffusion/finite/gibbs.hpp"
 #include "implicit_diffusion/finite/graph.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +14,7 @@
 namespace implicit_diffusion {
 
 RingPotential::RingPotential(std::size_t n, std::size_t harmonics) : harmonics_(harmonics) {
-  if (harmonics == 0 || n <= 2 * harmonics)
-    throw Error(ErrorKind::usage, "ring", fmt::format("{} states are too few for {} harmonics", n, harmonics));
+  require(harmonics > 0 && n > 2 * harmonics, "ring", "{} states are too few for {} harmonics", n, harmonics);
   cosines_.resize(n);
   sines_.resize(n);
   values_.resize(n);
@@ -83,9 +80,8 @@ std::vector<double> ring_reward(std::size_t n, std::span<const double> coefficie
 
 RingProblem ring_problem(const RingOptions& options, std::span<const double> reward, double beta) {
   require_positive("ring.beta", beta);
-  if (reward.empty() || reward.size() > 2 * options.harmonics)
-    throw Error(ErrorKind::usage, "ring.reward",
-                fmt::format("{} coefficients for {} harmonics", reward.size(), options.harmonics));
+  require(!reward.empty() && reward.size() <= 2 * options.harmonics, "ring.reward", "{} coefficients for {} harmonics",
+          reward.size(), options.harmonics);
   RewardObjective objective(ring_reward(options.states, reward), 1.0, beta);
   std::vector<double> optimum(1 + 2 * options.harmonics, 0.0);
   for (std::size_t j = 0; j < reward.size(); ++j) optimum[1 + j] = -reward[j] / beta;

@@ -1,9 +1,8 @@
 #include "implicit_diffusion/finite/stationary.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/finite/implicit_function.hpp"
 
-#include <fmt/format.h>
 #include <Eigen/SparseLU>
 
 #include <algorithm>
@@ -79,10 +78,9 @@ void require_reachable(const TransitionMatrix& p) {
         waiting.push_back(sources[e]);
       }
   }
-  if (const auto cut_off = std::ranges::find(seen, false); cut_off != seen.end())
-    throw Error(
-        ErrorKind::usage, "chain",
-        fmt::format("state {} cannot reach state 0: every state must reach every other", cut_off - seen.begin()));
+  const auto cut_off = std::ranges::find(seen, false);
+  require(cut_off == seen.end(), "chain", "state {} cannot reach state 0: every state must reach every other",
+          cut_off - seen.begin());
 }
 
 }  // namespace
@@ -101,20 +99,17 @@ struct StationarySystem::Bordered final : Factors {
 
   // [I - P', 1; 1', 0]
   static std::vector<double> make(const TransitionMatrix& p) {
-    const std::size_t m = p.states() + 1;
-    std::vector<double> a(m * m, 1.0);
-    for (std::size_t i = 0; i + 1 < m; ++i) {
-      const TransitionRow row = p.row(i);
-      double leaving = 0;
-      for (std::size_t k = 0; k + 1 < m; ++k) {
+    const std::size_t m = p.states();
+    std::vector<double> a(m * m, 0.0);
+    for (std::size_t i = 0; i < m; ++i) {
+      const std::span<const double> row = p.row(i).values;
+      for (std::size_t k = 0; k < m; ++k) {
         if (k == i) continue;
-        a[k * m + i] = -row.values[k];
-        leaving += row.values[k];
+        a[k * m + i] = -row[k];
+        a[i * m + i] += row[k];
       }
-      a[i * m + i] = leaving;
     }
-    a.back() = 0;
-    return a;
+    return bordered(a, m);
   }
 
   void solve(Side side, std::span<const double> b, std::span<double> x) const override { solve(side, b, 0, x); }
@@ -140,8 +135,8 @@ struct StationarySystem::Pinned final : Factors {
   using Matrix = Eigen::SparseMatrix<double, Eigen::ColMajor, int>;
 
   Pinned(const TransitionMatrix& p, std::size_t pinned) : n(p.states()), pin(pinned) {
-    if (n >= static_cast<std::size_t>(std::numeric_limits<int>::max()) / 2)
-      throw Error(ErrorKind::usage, "chain", fmt::format("{} states are too many to factorise", n));
+    require(n < static_cast<std::size_t>(std::numeric_limits<int>::max()) / 2, "chain",
+            "{} states are too many to factorise", n);
     fill(p);
     // The largest pivot of a dominant M-matrix is on its diagonal, or near enough.
     lu.setPivotThreshold(0.0);
@@ -169,14 +164,13 @@ struct StationarySystem::Pinned final : Factors {
     from_pin.setZero(m);
     for (std::size_t i = 0; i < n; ++i) {
       const TransitionRow row = p.row(i);
-      if (i == pin) {
-        for (std::size_t s = 0; s < row.size(); ++s)
-          if (row.column(s) != pin) from_pin[place(row.column(s))] = row.values[s];
-        continue;
-      }
       double leaving = 0;
-      for (std::size_t s = 0; s < row.size(); ++s)
-        if (row.column(s) != i) leaving += row.values[s];
+      for (std::size_t s = 0; s < row.size(); ++s) {
+        if (row.column(s) == i) continue;
+        leaving += row.values[s];
+        if (i == pin) from_pin[place(row.column(s))] = row.values[s];
+      }
+      if (i == pin) continue;
       const Eigen::Index column = place(i);
       transposed.startVec(column);
       bool diagonal = false;
@@ -194,8 +188,7 @@ struct StationarySystem::Pinned final : Factors {
 
   void factorise() {
     lu.factorize(transposed);
-    if (lu.info() != Eigen::Success)
-      throw Error(ErrorKind::usage, "chain", "I - P has no factors: " + lu.lastErrorMessage());
+    require(lu.info() == Eigen::Success, "chain", "I - P has no factors: {}", lu.lastErrorMessage());
   }
 
   Eigen::Index place(std::size_t i) const { return static_cast<Eigen::Index>(i < pin ? i : i - 1); }
@@ -232,7 +225,7 @@ StationarySystem::StationarySystem(StationarySystem&&) noexcept = default;
 StationarySystem& StationarySystem::operator=(StationarySystem&&) noexcept = default;
 
 void StationarySystem::factorise(const TransitionMatrix& p) {
-  if (p.states() < 2) throw Error(ErrorKind::usage, "chain", fmt::format("{} states are too few", p.states()));
+  require(p.states() >= 2, "chain", "{} states are too few", p.states());
   matrix_ = &p;
   if (p.is_dense()) {
     require_reachable(p);

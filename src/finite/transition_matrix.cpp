@@ -1,8 +1,6 @@
 #include "implicit_diffusion/finite/transition_matrix.hpp"
 
-#include "implicit_diffusion/error.hpp"
-
-#include <fmt/format.h>
+#include "../require.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,17 +17,16 @@ TransitionMatrix TransitionMatrix::dense(std::size_t n) {
 }
 
 TransitionMatrix TransitionMatrix::sparse(std::vector<std::size_t> starts, std::vector<std::uint32_t> columns) {
-  if (starts.size() < 2 || starts.front() != 0 || starts.back() != columns.size() || !std::ranges::is_sorted(starts))
-    throw Error(ErrorKind::usage, "transition matrix", "the starts of the rows do not fit its entries");
+  require(
+      starts.size() >= 2 && starts.front() == 0 && starts.back() == columns.size() && std::ranges::is_sorted(starts),
+      "transition matrix", "the starts of the rows do not fit its entries");
   TransitionMatrix m;
   m.states_ = starts.size() - 1;
   for (std::size_t i = 0; i < m.states_; ++i) {
     m.longest_row_ = std::max(m.longest_row_, starts[i + 1] - starts[i]);
     for (std::size_t e = starts[i]; e < starts[i + 1]; ++e)
-      if (columns[e] >= m.states_ || (e > starts[i] && columns[e] <= columns[e - 1]))
-        throw Error(
-            ErrorKind::usage, "transition matrix",
-            fmt::format("column {} of row {} is not below {} and above the one before", columns[e], i, m.states_));
+      require(columns[e] < m.states_ && (e == starts[i] || columns[e] > columns[e - 1]), "transition matrix",
+              "column {} of row {} is not below {} and above the one before", columns[e], i, m.states_);
   }
   m.values_.assign(columns.size(), 0.0);
   m.starts_ = std::move(starts);
@@ -49,12 +46,10 @@ void TransitionMatrix::require_stochastic() const {
   for (std::size_t i = 0; i < states_; ++i) {
     double sum = 0;
     for (const double v : row(i).values) {
-      if (!(v >= 0))
-        throw Error(ErrorKind::usage, "transition matrix", fmt::format("row {} has the probability {}", i, v));
+      require(v >= 0, "transition matrix", "row {} has the probability {}", i, v);
       sum += v;
     }
-    if (!(std::abs(sum - 1) < 1e-9))
-      throw Error(ErrorKind::usage, "transition matrix", fmt::format("row {} sums to {}", i, sum));
+    require(std::abs(sum - 1) < 1e-9, "transition matrix", "row {} sums to {}", i, sum);
   }
 }
 

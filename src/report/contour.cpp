@@ -1,14 +1,13 @@
 #include "implicit_diffusion/report/contour.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
+#include "svg.hpp"
 
 namespace implicit_diffusion::report {
 namespace {
@@ -23,14 +22,10 @@ struct Nodes {
 };
 
 void require_valid(const Grid& grid) {
-  if (grid.columns < 2 || grid.rows < 2 || grid.values.size() != grid.columns * grid.rows)
-    throw Error(
-        ErrorKind::usage, "contour",
-        fmt::format("{} values on a grid of {} rows and {} columns", grid.values.size(), grid.rows, grid.columns));
-  if (!(grid.x_min < grid.x_max) || !(grid.y_min < grid.y_max) || !std::isfinite(grid.x_max - grid.x_min) ||
-      !std::isfinite(grid.y_max - grid.y_min))
-    throw Error(ErrorKind::usage, "contour",
-                fmt::format("[{}, {}] x [{}, {}] is not a window", grid.x_min, grid.x_max, grid.y_min, grid.y_max));
+  require(grid.columns >= 2 && grid.rows >= 2 && grid.values.size() == grid.columns * grid.rows, "contour",
+          "{} values on a grid of {} rows and {} columns", grid.values.size(), grid.rows, grid.columns);
+  require(svg::is_window(grid.x_min, grid.x_max) && svg::is_window(grid.y_min, grid.y_max), "contour",
+          "[{}, {}] x [{}, {}] is not a window", grid.x_min, grid.x_max, grid.y_min, grid.y_max);
 }
 
 std::vector<double> evenly(double from, double to, std::size_t count) {

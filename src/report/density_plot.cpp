@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/report/contour.hpp"
 #include "implicit_diffusion/report/text.hpp"
 #include "svg.hpp"
@@ -21,18 +21,16 @@ constexpr std::size_t most_points = 2000;
 constexpr std::size_t most_data = 1000;
 
 void require_valid(const DensityPlot& plot) {
-  const auto fail = [&](const std::string& what) {
-    throw Error(ErrorKind::usage, fmt::format("density plot '{}'", plot.title), what);
-  };
-  if (!(plot.x_min < plot.x_max) || !(plot.y_min < plot.y_max) || !std::isfinite(plot.x_max - plot.x_min) ||
-      !std::isfinite(plot.y_max - plot.y_min))
-    fail(fmt::format("[{}, {}] x [{}, {}] is not a window", plot.x_min, plot.x_max, plot.y_min, plot.y_max));
-  if (plot.density.size() != plot.rows * plot.columns || (!plot.density.empty() && (plot.rows < 2 || plot.columns < 2)))
-    fail(fmt::format("{} densities on a grid of {} rows and {} columns", plot.density.size(), plot.rows, plot.columns));
-  if (plot.point_x.size() != plot.point_y.size())
-    fail(fmt::format("{} x and {} y of samples", plot.point_x.size(), plot.point_y.size()));
-  if (plot.data_x.size() != plot.data_y.size())
-    fail(fmt::format("{} x and {} y of data", plot.data_x.size(), plot.data_y.size()));
+  const std::string where = fmt::format("density plot '{}'", plot.title);
+  require(svg::is_window(plot.x_min, plot.x_max) && svg::is_window(plot.y_min, plot.y_max), where,
+          "[{}, {}] x [{}, {}] is not a window", plot.x_min, plot.x_max, plot.y_min, plot.y_max);
+  require(plot.density.size() == plot.rows * plot.columns &&
+              (plot.density.empty() || (plot.rows >= 2 && plot.columns >= 2)),
+          where, "{} densities on a grid of {} rows and {} columns", plot.density.size(), plot.rows, plot.columns);
+  require(plot.point_x.size() == plot.point_y.size(), where, "{} x and {} y of samples", plot.point_x.size(),
+          plot.point_y.size());
+  require(plot.data_x.size() == plot.data_y.size(), where, "{} x and {} y of data", plot.data_x.size(),
+          plot.data_y.size());
 }
 
 // Keeps the vertices that matter at a tenth of a unit (Douglas and Peucker), so that the size of the file does not grow
@@ -96,6 +94,10 @@ std::string draw_contours(const DensityPlot& plot, const svg::Frame& frame) {
   return fills + lines;
 }
 
+bool in_window(const DensityPlot& plot, double x, double y) {
+  return x >= plot.x_min && x <= plot.x_max && y >= plot.y_min && y <= plot.y_max;
+}
+
 // Points of the plane, those of them that are in the window, and how many of these are drawn.
 struct Points {
   const std::vector<double>&x, &y;
@@ -105,7 +107,7 @@ struct Points {
   Points(const DensityPlot& plot, const std::vector<double>& all_x, const std::vector<double>& all_y, std::size_t most)
       : x(all_x), y(all_y) {
     for (std::size_t i = 0; i < x.size(); ++i)
-      if (x[i] >= plot.x_min && x[i] <= plot.x_max && y[i] >= plot.y_min && y[i] <= plot.y_max) inside.push_back(i);
+      if (in_window(plot, x[i], y[i])) inside.push_back(i);
     drawn = std::min(inside.size(), most);
   }
 
@@ -118,8 +120,8 @@ struct Points {
     }
   }
 
-  std::string count(const std::string& one, const std::string& many) const {
-    return svg::describe_count(x.size(), inside.size(), drawn, one, many);
+  std::string count(const std::string& noun, const std::string& more = {}) const {
+    return svg::describe_count(x.size(), inside.size(), drawn, noun, more);
   }
 };
 
@@ -147,8 +149,7 @@ std::string draw_data(const Points& data, const svg::Frame& frame) {
 std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
   std::string out;
   for (const Marker& marker : plot.markers) {
-    if (!(marker.x >= plot.x_min && marker.x <= plot.x_max && marker.y >= plot.y_min && marker.y <= plot.y_max))
-      continue;
+    if (!in_window(plot, marker.x, marker.y)) continue;
     const double x = frame.x(marker.x), y = frame.y(marker.y);
     const std::string cross = fmt::format("M{} {}h12m-6-6v12", coordinate(x - 6), coordinate(y));
     out += fmt::format("<path class=\"marker-halo\" d=\"{}\"/><path class=\"marker\" d=\"{}\"/>", cross, cross);
@@ -164,9 +165,8 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
 std::vector<std::string> notes_of(const DensityPlot& plot, const Points& samples, const Points& data) {
   std::vector<std::string> notes;
   if (!plot.density.empty()) notes.emplace_back("Contours: 10, 30, 50, 70, 90, 99 % of the mass.");
-  if (!plot.point_x.empty()) notes.push_back(samples.count("sample", "samples"));
-  if (!plot.data_x.empty())
-    notes.push_back(data.count("point of the " + plot.data_label, "points of the " + plot.data_label));
+  if (!plot.point_x.empty()) notes.push_back(samples.count("sample"));
+  if (!plot.data_x.empty()) notes.push_back(data.count("point", " of the " + plot.data_label));
   return notes;
 }
 

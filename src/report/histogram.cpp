@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "svg.hpp"
 
 namespace implicit_diffusion::report {
@@ -48,9 +48,8 @@ Bars count(const std::vector<double>& values, double from, double to, std::size_
 }  // namespace
 
 std::string to_svg(const HistogramPlot& plot) {
-  if (!(plot.x_min < plot.x_max) || !std::isfinite(plot.x_max - plot.x_min))
-    throw Error(ErrorKind::usage, fmt::format("histogram '{}'", plot.title),
-                fmt::format("[{}, {}] is not a window", plot.x_min, plot.x_max));
+  require(svg::is_window(plot.x_min, plot.x_max), fmt::format("histogram '{}'", plot.title), "[{}, {}] is not a window",
+          plot.x_min, plot.x_max);
   for (const Series& curve : plot.curves) svg::require_equal_lengths(curve);
 
   const double window = plot.x_max - plot.x_min;
@@ -76,10 +75,9 @@ std::string to_svg(const HistogramPlot& plot) {
   // Bars stand on zero, so there is space above only.
   const double top = y.high > 0 ? 1.06 * y.high : 1;
 
-  std::string note = svg::describe_count(plot.samples.size(), samples.inside, samples.inside, "sample", "samples");
+  std::string note = svg::describe_count(plot.samples.size(), samples.inside, samples.inside, "sample");
   const std::string data_note =
-      svg::describe_count(plot.data.size(), data.inside, data.inside, "point of the " + plot.data_label,
-                          "points of the " + plot.data_label);
+      svg::describe_count(plot.data.size(), data.inside, data.inside, "point", " of the " + plot.data_label);
   if (!data_note.empty()) note += (note.empty() ? "" : " ") + data_note;
   std::vector<svg::LegendEntry> legend;
   for (std::size_t k = 0; k < plot.curves.size(); ++k) legend.push_back({plot.curves[k].label, svg::Mark::line, k});

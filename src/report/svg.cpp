@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/report/text.hpp"
 
 namespace implicit_diffusion::report::svg {
@@ -77,23 +77,23 @@ std::vector<LegendPlace> place_legend(const std::vector<LegendEntry>& legend, do
 
 // The sign of a legend entry, in the middle of a line at this height.
 std::string draw_mark(const LegendEntry& entry, double x, double y) {
-  const double width = mark_width(entry.mark), middle = x + 0.5 * width;
+  const auto key = [](const std::string& classes, double from_x, double from_y, std::string_view data) {
+    return fmt::format("<path class=\"{}\" d=\"M{} {}{}\"/>", classes, coordinate(from_x), coordinate(from_y), data);
+  };
   switch (entry.mark) {
     case Mark::line:
-      return fmt::format("<path class=\"swatch {}\" d=\"M{} {}h{}\"/>", series_class(entry.series), coordinate(x),
-                         coordinate(y), width);
+      return key("swatch " + series_class(entry.series), x, y, "h22");
     case Mark::dot:
-      return fmt::format("<path class=\"dot-key\" d=\"M{} {}h0\"/>", coordinate(middle), coordinate(y));
+      return key("dot-key", x + 6, y, "h0");
     case Mark::cross: {
       Path path;
-      add_cross(path, middle, y);
+      add_cross(path, x + 6, y);
       return fmt::format("<path class=\"cross-key\" d=\"{}\"/>", path.take());
     }
     case Mark::bar:
-      return fmt::format("<path class=\"bar-key\" d=\"M{} {}h{}v-9h-{}z\"/>", coordinate(x), coordinate(y + 4.5), width,
-                         width);
+      return key("bar-key", x, y + 4.5, "h12v-9h-12z");
     case Mark::stairs:
-      return fmt::format("<path class=\"stairs-key\" d=\"M{} {}v-5h6v-4h6v9\"/>", coordinate(x), coordinate(y + 4.5));
+      return key("stairs-key", x, y + 4.5, "v-5h6v-4h6v9");
   }
   return {};
 }
@@ -259,13 +259,15 @@ Range Range::padded(double share, bool on_log_axis) const {
   }
   const double magnitude = std::max(std::abs(low), std::abs(high));
   // Less than this the digits of a double do not resolve into ticks.
-  if (high - low <= 1e-12 * magnitude || high - low < 1e-290) {
+  if (length() <= 1e-12 * magnitude || length() < 1e-290) {
     const double half = magnitude < 1e-280 ? 1 : 0.1 * magnitude;
     return {low - half, high + half};
   }
-  const double margin = share * (high - low);
+  const double margin = share * length();
   return {low - margin, high + margin};
 }
+
+bool is_window(double from, double to) { return from < to && std::isfinite(to - from); }
 
 bool drawable(double value, bool log) {
   return std::isfinite(value) && std::abs(value) <= largest && (!log || value >= 1 / largest);
@@ -274,7 +276,7 @@ bool drawable(double value, bool log) {
 double Axis::operator()(double value) const {
   const double share =
       log ? (std::log10(value) - std::log10(range.low)) / (std::log10(range.high) - std::log10(range.low))
-          : (value - range.low) / (range.high - range.low);
+          : (value - range.low) / range.length();
   return begin + share * (end - begin);
 }
 
@@ -305,8 +307,7 @@ Frame make_frame(const Layout& layout) {
   double width = layout.width - left - layout.right_margin;
   const bool plane = layout.scale != Scale::free;
   if (plane) {
-    const double ratio =
-        layout.scale == Scale::equal ? (layout.y.high - layout.y.low) / (layout.x.high - layout.x.low) : 1;
+    const double ratio = layout.scale == Scale::equal ? layout.y.length() / layout.x.length() : 1;
     width = std::max(narrowest_plot, std::min(width, height / ratio));
     height = std::clamp(width * ratio, narrowest_plot, height);
     y_ticks = y_ticks_at(height);
@@ -391,10 +392,9 @@ std::string draw_series(const std::vector<Series>& series, const Axis& x, const 
 void require_equal_lengths(const Series& series) {
   const std::size_t n = series.x.size();
   const bool band = !series.low.empty() || !series.high.empty();
-  if (series.y.size() != n || (band && (series.low.size() != n || series.high.size() != n)))
-    throw Error(ErrorKind::usage, fmt::format("series '{}'", series.label),
-                fmt::format("{} x, {} y, {} low and {} high values: the lengths must agree", n, series.y.size(),
-                            series.low.size(), series.high.size()));
+  require(series.y.size() == n && (!band || (series.low.size() == n && series.high.size() == n)),
+          fmt::format("series '{}'", series.label), "{} x, {} y, {} low and {} high values: the lengths must agree", n,
+          series.y.size(), series.low.size(), series.high.size());
 }
 
 }  // namespace implicit_diffusion::report::svg

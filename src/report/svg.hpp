@@ -65,11 +65,15 @@ struct Range {
   double high = 0;
 
   bool empty() const { return low > high; }
+  double length() const { return high - low; }
   // Whether it has a place on a (logarithmic) axis; otherwise it is passed over.
   bool add(double value, bool log = false);
   // The range with some space around it; one that is empty or a single point becomes one that can be an axis.
   Range padded(double share, bool log) const;
 };
+
+// Whether the two can be the ends of an axis.
+bool is_window(double from, double to);
 
 // Whether the value has a place on a (logarithmic) axis.
 bool drawable(double value, bool log);
@@ -136,9 +140,9 @@ Frame make_frame(const Layout& layout);
 // A short number for running text: up to four significant digits.
 std::string number(double value);
 
-// "5003 samples, 2000 drawn, 3 outside.", nothing where there are none at all.
-std::string describe_count(std::size_t all, std::size_t inside, std::size_t drawn, const std::string& one,
-                           const std::string& many);
+// "5003 samples, 2000 drawn, 3 outside.", nothing where there are none at all. `more` stands behind the noun.
+std::string describe_count(std::size_t all, std::size_t inside, std::size_t drawn, const std::string& noun,
+                           const std::string& more = {});
 
 // The curves with their bands, thinned to the resolution of the plot.
 std::string draw_series(const std::vector<Series>& series, const Axis& x, const Axis& y);

@@ -102,10 +102,10 @@ std::vector<std::string> wrap(std::string_view text, double width, double size, 
 
 std::string number(double value) { return fmt::format("{:.4g}", value); }
 
-std::string describe_count(std::size_t all, std::size_t inside, std::size_t drawn, const std::string& one,
-                           const std::string& many) {
+std::string describe_count(std::size_t all, std::size_t inside, std::size_t drawn, const std::string& noun,
+                           const std::string& more) {
   if (all == 0) return {};
-  std::string text = all == 1 ? "1 " + one : fmt::format("{} {}", all, many);
+  std::string text = fmt::format("{} {}{}{}", all, noun, all == 1 ? "" : "s", more);
   if (drawn < inside) text += fmt::format(", {} drawn", drawn);
   if (inside < all) text += fmt::format(", {} outside", all - inside);
   return text + '.';

@@ -38,23 +38,20 @@ class ChainGradient {
 
   void estimate(const Distribution& d, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     if (!factorise_on_the_way(theta, gradient)) return;
-    objective_.gradient(d.p, f_);
-    contract(d.p, gradient);
+    contract(d.p, d.p, gradient);
   }
 
   void estimate(const StatePopulation& x, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     if (!factorise_on_the_way(theta, gradient)) return;
-    objective_.gradient(system_.law(), f_);
     shares_.resize(chain_.states());
     empirical(x, shares_);
-    contract(shares_, gradient);
+    contract(system_.law(), shares_, gradient);
   }
 
   // The gradient of F(pi*(theta)), and the value.
   double exact(std::span<const double> theta, std::span<double> gradient) {
     factorise(theta);
-    objective_.gradient(system_.law(), f_);
-    contract(system_.law(), gradient);
+    contract(system_.law(), system_.law(), gradient);
     return objective_.value(system_.law());
   }
   // pi*(theta) of the last call.
@@ -80,7 +77,9 @@ class ChainGradient {
     return true;
   }
 
-  void contract(std::span<const double> p, std::span<double> gradient) {
+  // Gamma(p, theta) with F' at `law`.
+  void contract(std::span<const double> law, std::span<const double> p, std::span<double> gradient) {
+    objective_.gradient(law, f_);
     if (route_ == Route::adjoint) {
       system_.adjoint(f_, solution_);
       pull_back(chain_, p, solution_, gradient);
@@ -111,8 +110,6 @@ class GibbsGradient {
 
   void estimate(const Distribution& d, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     potential_.prepare(theta);
-    f_.resize(d.p.size());
-    objective_.gradient(d.p, f_);
     contract(d.p, 1, gradient);
   }
 
@@ -132,8 +129,6 @@ class GibbsGradient {
     } else {
       shares_.resize(potential_.states());
       empirical(x, shares_);
-      f_.resize(potential_.states());
-      objective_.gradient(shares_, f_);
       contract(shares_, n / (n - 1), gradient);
     }
   }
@@ -143,15 +138,15 @@ class GibbsGradient {
     potential_.prepare(theta);
     shares_.resize(potential_.states());
     gibbs_law(potential_, shares_);
-    f_.resize(potential_.states());
-    objective_.gradient(shares_, f_);
     contract(shares_, 1, gradient);
     return objective_.value(shares_);
   }
 
  private:
-  // -scale Cov_p[f, dV/dtheta].
+  // -scale Cov_p[F'(p), dV/dtheta].
   void contract(std::span<const double> p, double scale, std::span<double> gradient) {
+    f_.resize(p.size());
+    objective_.gradient(p, f_);
     double mean = 0;
     for (std::size_t i = 0; i < p.size(); ++i) mean += p[i] * f_[i];
     for (double& g : gradient) g = 0;
