@@ -2,44 +2,39 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
+#include <utility>
 
 namespace implicit_diffusion {
 namespace {
 
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
 struct Piece {
-  void* memory;
+  std::unique_ptr<void, Free> memory;
   std::size_t bytes;
   bool taken;
 };
-
-struct Pieces {
-  std::vector<Piece> all;
-  ~Pieces() {
-    for (const Piece& p : all) std::free(p.memory);
-  }
-};
-thread_local Pieces pieces;
+thread_local std::vector<Piece> pieces;
 
 }  // namespace
 
 void* take_memory(std::size_t bytes) {
-  for (Piece& p : pieces.all)
+  for (Piece& p : pieces)
     if (!p.taken && p.bytes >= bytes) {
       p.taken = true;
-      return p.memory;
+      return p.memory.get();
     }
-  pieces.all.push_back({nullptr, (bytes + 63) / 64 * 64, true});
-  Piece& p = pieces.all.back();
-  p.memory = std::aligned_alloc(64, p.bytes);
-  if (!p.memory) {
-    pieces.all.pop_back();
-    throw std::bad_alloc();
-  }
-  return p.memory;
+  const std::size_t whole = (bytes + 63) / 64 * 64;
+  std::unique_ptr<void, Free> memory(std::aligned_alloc(64, whole));
+  if (!memory) throw std::bad_alloc();
+  pieces.push_back({std::move(memory), whole, true});
+  return pieces.back().memory.get();
 }
 
 void give_memory(void* memory) {
-  std::find_if(pieces.all.begin(), pieces.all.end(), [&](const Piece& p) { return p.memory == memory; })->taken = false;
+  std::ranges::find_if(pieces, [&](const Piece& p) { return p.memory.get() == memory; })->taken = false;
 }
 
 }  // namespace implicit_diffusion

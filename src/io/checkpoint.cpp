@@ -54,17 +54,11 @@ std::optional<std::int64_t> step_of(const std::filesystem::path& file) {
   return error == std::errc() && stop == end && step >= 0 ? std::optional(step) : std::nullopt;
 }
 
-struct Entry {
-  std::int64_t step;
-  std::filesystem::path file;
-};
-
-// Newest first.
-std::vector<Entry> entries_of(const std::filesystem::path& folder) {
-  std::vector<Entry> entries;
+// The checkpoints of a folder by their step, newest first.
+std::multimap<std::int64_t, std::filesystem::path, std::greater<>> entries_of(const std::filesystem::path& folder) {
+  std::multimap<std::int64_t, std::filesystem::path, std::greater<>> entries;
   for (const std::filesystem::path& file : list_directory(folder))
-    if (const auto step = step_of(file)) entries.push_back({*step, file});
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.step > b.step; });
+    if (const auto step = step_of(file)) entries.emplace(*step, file);
   return entries;
 }
 
@@ -261,9 +255,10 @@ void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, con
   make_directory(folder);
   checkpoint.write(folder / fmt::format("{}{}{}", prefix, step, suffix));
   try {
-    const std::vector<Entry> entries = entries_of(folder);
     std::error_code error;
-    for (std::size_t i = 2; i < entries.size(); ++i) std::filesystem::remove(entries[i].file, error);
+    int seen = 0;
+    for (const auto& [its_step, file] : entries_of(folder))
+      if (++seen > 2) std::filesystem::remove(file, error);
   } catch (const Error&) {
     // an old file that cannot be found or removed does no harm
   }
@@ -271,10 +266,10 @@ void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, con
 
 std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
                                                   const std::function<void(const std::string& why)>& refused) {
-  const std::vector<Entry> entries = entries_of(folder);
+  const auto entries = entries_of(folder);
   if (entries.empty()) return std::nullopt;
-  for (const Entry& entry : entries) try {
-      return CheckpointReader(entry.file);
+  for (const auto& [step, file] : entries) try {
+      return CheckpointReader(file);
     } catch (const Error& error) {
       refused(error.what());
     }

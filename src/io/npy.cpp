@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <set>
@@ -16,6 +15,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/parameters.hpp"
 
 namespace implicit_diffusion::io {
 namespace {
@@ -121,7 +121,6 @@ class HeaderParser {
   }
 
   std::string_view string() {
-    blanks();
     if (at_ == text_.size() || (text_[at_] != '\'' && text_[at_] != '"')) not_a_dictionary();
     const std::size_t end = text_.find(text_[at_], at_ + 1);
     if (end == std::string_view::npos) not_a_dictionary();
@@ -270,11 +269,7 @@ Array parse_npy(std::string_view bytes, const std::string& where) {
 
 Array read_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), display(path)); }
 
-std::optional<std::size_t> find_nonfinite(const Array& array) {
-  const auto at = std::find_if(array.values.begin(), array.values.end(), [](double x) { return !std::isfinite(x); });
-  if (at == array.values.end()) return std::nullopt;
-  return static_cast<std::size_t>(at - array.values.begin());
-}
+std::optional<std::size_t> find_nonfinite(const Array& array) { return first_nonfinite(array.values); }
 
 std::string npy_bytes(std::span<const float> values, std::span<const std::size_t> shape) {
   return encode(values, shape, "<f4");

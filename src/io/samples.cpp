@@ -11,13 +11,6 @@
 namespace implicit_diffusion::io {
 namespace {
 
-std::string lower_case_extension(const std::filesystem::path& path) {
-  std::string extension = path.extension().native();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return extension;
-}
-
 Array rows_of(const CsvTable& table) {
   const std::size_t d = table.columns.size();
   const std::size_t n = d == 0 ? 0 : table.columns.front().size();
@@ -33,7 +26,9 @@ Array rows_of(const CsvTable& table) {
 Array read_samples(const std::filesystem::path& path) {
   const std::string bytes = read_file(path);
   const std::string where = display(path);
-  const std::string extension = lower_case_extension(path);
+  std::string extension = path.extension().native();
+  for (char& c : extension)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
 
   Array array;
   if (extension == ".npy") {
