@@ -159,35 +159,6 @@ std::array<std::complex<double>, 2> delay_eigenvalues(const GaussianDenoising& m
   return {-kappa / (1.0 + d), -1.0 - d};
 }
 
-std::vector<DelayState> delay_simulation(const GaussianDenoising& model, int horizons, int steps_per_horizon) {
-  const double c = checked_contraction(model);
-  require_count("denoising.horizons", horizons);
-  require_count("denoising.steps_per_horizon", steps_per_horizon);
-  const auto n = static_cast<std::size_t>(steps_per_horizon);
-  const std::size_t end = static_cast<std::size_t>(horizons) * n;
-  const double h = model.horizon / steps_per_horizon, faded = exp(-2 * model.horizon);
-  const auto slope = [&](double psi) { return -2 * model.eta * c * (2 * psi - model.target); };
-  const auto speed = [&](const DelayState& y, double delayed) {
-    return DelayState{slope(y.psi), y.theta - faded * delayed - 2 * y.psi};
-  };
-  const auto along = [](const DelayState& y, double step, const DelayState& k) {
-    return DelayState{y.theta + step * k.theta, y.psi + step * k.psi};
-  };
-
-  std::vector<DelayState> out(n + 1, {model.theta_0, model.theta_0 * c / 2});
-  out.reserve(end + 1);
-  for (std::size_t k = n; k < end; ++k) {
-    const DelayState y = out[k], before = out[k - n], after = out[k - n + 1];
-    // Up to T psi is constant: the slopes, which theta does not follow yet, cancel.
-    const double middle = (before.theta + after.theta) / 2 + h / 8 * (slope(before.psi) - slope(after.psi));
-    const DelayState k1 = speed(y, before.theta), k2 = speed(along(y, h / 2, k1), middle);
-    const DelayState k3 = speed(along(y, h / 2, k2), middle), k4 = speed(along(y, h, k3), after.theta);
-    out.push_back({y.theta + h / 6 * (k1.theta + 2 * k2.theta + 2 * k3.theta + k4.theta),
-                   y.psi + h / 6 * (k1.psi + 2 * k2.psi + 2 * k3.psi + k4.psi)});
-  }
-  return out;
-}
-
 EulerChain euler_chain(double horizon, int steps) {
   require_positive("denoising.horizon", horizon);
   require_count("denoising.steps", steps);

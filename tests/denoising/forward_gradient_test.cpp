@@ -1,5 +1,5 @@
 // The adjoint against forward mode: 1e-12 in double and 1e-5 in single precision, relative to the gradient's norm.
-#include "implicit_diffusion/denoising/forward_gradient.hpp"
+#include "denoising/forward_gradient.hpp"
 
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 

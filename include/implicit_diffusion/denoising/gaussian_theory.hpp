@@ -72,10 +72,6 @@ double delay_limit(const GaussianDenoising& model);
 // The eigenvalues of A, -1 + d and -1 - d.
 std::array<std::complex<double>, 2> delay_eigenvalues(const GaussianDenoising& model);
 
-// The delay equation at the times 0, T / n, 2 T / n, ..., horizons T for n = steps_per_horizon, without the closed form: the classical
-// Runge-Kutta method, the delayed theta in the middle of a step from the cubic through its stored values and slopes. Of order 4.
-std::vector<DelayState> delay_simulation(const GaussianDenoising& model, int horizons, int steps_per_horizon = 200);
-
 // The chain of M Euler steps of the SDE: output mean sum_j w_j theta_j if step j is made with theta_j.
 struct EulerChain {
   double step;                  // h

@@ -11,7 +11,6 @@
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/simd/dual.hpp"
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
