@@ -83,6 +83,20 @@ concept Tiles = requires(typename E::Samples& x, const typename E::Samples& samp
   typename E::Reward;
 };
 
+// The engine that T names: the SIMD engine of that precision for float and double, else T itself.
+namespace detail {
+template <class T, template <class> class>
+struct NamedEngine {
+  using type = T;
+};
+template <std::floating_point Real, template <class> class Simd>
+struct NamedEngine<Real, Simd> {
+  using type = Simd<Real>;
+};
+}  // namespace detail
+template <class T, template <class> class Simd>
+using EngineOf = typename detail::NamedEngine<T, Simd>::type;
+
 template <class Real>
 class Reward;
 

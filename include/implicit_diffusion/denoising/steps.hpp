@@ -56,17 +56,7 @@ concept ReverseSteps = Tiles<E> &&
 template <class Real>
 class PointwiseSteps;
 
-namespace detail {
 template <class T>
-struct StepsOfType {
-  using type = T;
-};
-template <std::floating_point Real>
-struct StepsOfType<Real> {
-  using type = PointwiseSteps<Real>;
-};
-}  // namespace detail
-template <class T>
-using StepsOf = typename detail::StepsOfType<T>::type;
+using StepsOf = EngineOf<T, PointwiseSteps>;
 
 }  // namespace implicit_diffusion

@@ -44,17 +44,7 @@ concept Energy = Tiles<E> &&
 template <class Real>
 class Potential;
 
-namespace detail {
 template <class T>
-struct EnergyOfType {
-  using type = T;
-};
-template <std::floating_point Real>
-struct EnergyOfType<Real> {
-  using type = Potential<Real>;
-};
-}  // namespace detail
-template <class T>
-using EnergyOf = typename detail::EnergyOfType<T>::type;
+using EnergyOf = EngineOf<T, Potential>;
 
 }  // namespace implicit_diffusion
