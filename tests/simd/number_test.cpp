@@ -58,10 +58,6 @@ Integer shift_left(Integer x) {
   return {one::shift_left<n>(x.a), one::shift_left<n>(x.b)};
 }
 template <int n>
-Integer shift_right_arithmetic(Integer x) {
-  return {one::shift_right_arithmetic<n>(x.a), one::shift_right_arithmetic<n>(x.b)};
-}
-template <int n>
 Integer shift_right_logical(Integer x) {
   return {one::shift_right_logical<n>(x.a), one::shift_right_logical<n>(x.b)};
 }
@@ -147,7 +143,6 @@ TEST(Number, BitsAndSelection) {
   EXPECT_EQ(as_real(std::int32_t{0x40490fdb}), std::numbers::pi_v<float>);
   EXPECT_EQ(as_real(as_integer(-0.1)), -0.1);
   EXPECT_EQ(shift_left<31>(std::int32_t{3}), std::numeric_limits<std::int32_t>::min());
-  EXPECT_EQ(shift_right_arithmetic<4>(std::int32_t{-17}), -2);
   EXPECT_EQ(shift_right_logical<28>(std::int32_t{-1}), 15);
   EXPECT_EQ(wrap_add(std::numeric_limits<std::int32_t>::max(), std::int32_t{1}),
             std::numeric_limits<std::int32_t>::min());

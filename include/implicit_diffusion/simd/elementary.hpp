@@ -36,18 +36,15 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "implicit_diffusion/simd/number.hpp"
 
 namespace implicit_diffusion {
 
 // Numbers whose lanes are floats: float itself and vectors of floats.
-template <Number T>
-inline constexpr bool has_float_lanes = std::is_same_v<Scalar<T>, float>;
-
 template <class T>
-concept FloatNumber = Number<T> && has_float_lanes<T>;
+concept FloatNumber = Number<T> && std::same_as < Scalar<T>,
+float > ;
 
 namespace detail {
 

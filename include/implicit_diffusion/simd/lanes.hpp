@@ -25,12 +25,26 @@
 namespace implicit_diffusion {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
+// The operators of each class, part by part: the statement with k = 0, 1, ... It is spelled out because a loop would have
+// to be unrolled first, in every operation of every kernel, before the compiler knows that parts are registers: that
+// took three times as long to compile.
+#define IMPLICIT_DIFFUSION_PART(number, ...) \
+  {                                          \
+    constexpr std::size_t k = number;        \
+    __VA_ARGS__;                             \
+  }
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 inline constexpr std::size_t native_bytes = 64;
+#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__)
 #elif defined(__AVX2__) && defined(__FMA__)
 inline constexpr std::size_t native_bytes = 32;
+#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__)
 #else
 inline constexpr std::size_t native_bytes = 16;
+#define IMPLICIT_DIFFUSION_PARTS(...)     \
+  IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) \
+  IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__) \
+  IMPLICIT_DIFFUSION_PART(2, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(3, __VA_ARGS__)
 #endif
 inline constexpr std::size_t native_lanes = native_bytes / sizeof(float);
 inline constexpr std::size_t native_parts = 16 / native_lanes;
@@ -90,24 +104,6 @@ IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm_movemask_ps(
 #endif
 }  // namespace native
 
-// The operators of each class, part by part: the statement with k = 0, 1, ... It is spelled out because a loop would have
-// to be unrolled first, in every operation of every kernel, before the compiler knows that parts are registers: that
-// took three times as long to compile.
-#define IMPLICIT_DIFFUSION_PART(number, ...) \
-  {                                          \
-    constexpr std::size_t k = number;        \
-    __VA_ARGS__;                             \
-  }
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__)
-#elif defined(__AVX2__) && defined(__FMA__)
-#define IMPLICIT_DIFFUSION_PARTS(...) IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__)
-#else
-#define IMPLICIT_DIFFUSION_PARTS(...)     \
-  IMPLICIT_DIFFUSION_PART(0, __VA_ARGS__) \
-  IMPLICIT_DIFFUSION_PART(1, __VA_ARGS__) \
-  IMPLICIT_DIFFUSION_PART(2, __VA_ARGS__) IMPLICIT_DIFFUSION_PART(3, __VA_ARGS__)
-#endif
 #define IMPLICIT_DIFFUSION_BINARY(Class, op)                             \
   friend IMPLICIT_DIFFUSION_INLINE Class operator op(Class a, Class b) { \
     IMPLICIT_DIFFUSION_PARTS(a.part[k] = a.part[k] op b.part[k])         \
@@ -240,11 +236,6 @@ IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_left(IntegerLanes a) {
   return a;
 }
 template <int count>
-IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_arithmetic(IntegerLanes a) {
-  IMPLICIT_DIFFUSION_PARTS(a.part[k] >>= count)
-  return a;
-}
-template <int count>
 IMPLICIT_DIFFUSION_INLINE IntegerLanes shift_right_logical(IntegerLanes a) {
   IMPLICIT_DIFFUSION_PARTS(a.part[k] =
                                reinterpret_cast<NativeInteger>(reinterpret_cast<NativeWord>(a.part[k]) >> count))
@@ -257,25 +248,15 @@ IMPLICIT_DIFFUSION_INLINE Lanes load(const float* from, Lanes*) {
   IMPLICIT_DIFFUSION_PARTS(__builtin_memcpy(&a.part[k], from + k * native_lanes, native_bytes))
   return a;
 }
-IMPLICIT_DIFFUSION_INLINE void store(Lanes a, float* to) {
-  IMPLICIT_DIFFUSION_PARTS(__builtin_memcpy(to + k * native_lanes, &a.part[k], native_bytes))
-}
-
-// 0, 1, ..., 15.
-template <class Class>
-IMPLICIT_DIFFUSION_INLINE Class counting() {
-  using Part = std::remove_cvref_t<decltype(Class::part[0])>;
-  constexpr std::size_t each = sizeof(Part) / sizeof(Part{}[0]);
-  Class a;
-  for (std::size_t k = 0; k < sizeof(a.part) / sizeof(Part); ++k)
-    for (std::size_t l = 0; l < each; ++l)
-      a.part[k][l] = static_cast<std::remove_cvref_t<decltype(a.part[k][l])>>(k * each + l);
-  return a;
-}
+IMPLICIT_DIFFUSION_INLINE void store(Lanes a, float* to){
+    IMPLICIT_DIFFUSION_PARTS(__builtin_memcpy(to + k * native_lanes, &a.part[k], native_bytes))}
 
 // The first `count` lanes.
 IMPLICIT_DIFFUSION_INLINE Mask first_lanes(std::size_t count, Lanes*) {
-  return counting<IntegerLanes>() < IntegerLanes(static_cast<std::int32_t>(count));
+  IntegerLanes lane;
+  for (std::size_t k = 0; k < native_parts; ++k)
+    for (std::size_t l = 0; l < native_lanes; ++l) lane.part[k][l] = static_cast<std::int32_t>(k * native_lanes + l);
+  return lane < IntegerLanes(static_cast<std::int32_t>(count));
 }
 
 // The sum over the lanes, as a tree: l + (l + 8), then + 4, + 2, + 1.

@@ -18,8 +18,10 @@
 // would be merged by the linker into one copy, possibly one that the machine cannot run.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -60,20 +62,13 @@ template <Number Real>
 inline constexpr std::size_t width = NumberTraits<Real>::width;
 
 // a b + c: see above for what the baseline does.
-[[gnu::always_inline]] inline float fma(float a, float b, float c) {
 #if defined(__FMA__)
-  return __builtin_fmaf(a, b, c);
+[[gnu::always_inline]] inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+[[gnu::always_inline]] inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 #else
-  return a * b + c;
+[[gnu::always_inline]] inline float fma(float a, float b, float c) { return a * b + c; }
+[[gnu::always_inline]] inline double fma(double a, double b, double c) { return a * b + c; }
 #endif
-}
-[[gnu::always_inline]] inline double fma(double a, double b, double c) {
-#if defined(__FMA__)
-  return __builtin_fma(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
 
 [[gnu::always_inline]] inline float sqrt(float a) { return __builtin_sqrtf(a); }
 [[gnu::always_inline]] inline double sqrt(double a) { return __builtin_sqrt(a); }
@@ -116,62 +111,36 @@ template <Number Real>
 [[gnu::always_inline]] constexpr double to_real(std::int64_t a) { return static_cast<double>(a); }
 
 // The nearest integer, ties to even; the most negative integer where it does not fit or a is NaN (as cvtps2dq does).
-[[gnu::always_inline]] inline std::int32_t to_integer(float a) {
 #if defined(__SSE2__)
-  return _mm_cvtss_si32(_mm_set_ss(a));
+[[gnu::always_inline]] inline std::int32_t to_integer(float a) { return _mm_cvtss_si32(_mm_set_ss(a)); }
+[[gnu::always_inline]] inline std::int64_t to_integer(double a) { return _mm_cvtsd_si64(_mm_set_sd(a)); }
 #else
+[[gnu::always_inline]] inline std::int32_t to_integer(float a) {
   return abs(a) < 0x1p31f ? static_cast<std::int32_t>(__builtin_rintf(a)) : INT32_MIN;
-#endif
 }
 [[gnu::always_inline]] inline std::int64_t to_integer(double a) {
-#if defined(__SSE2__)
-  return _mm_cvtsd_si64(_mm_set_sd(a));
-#else
   return abs(a) < 0x1p63 ? static_cast<std::int64_t>(__builtin_rint(a)) : INT64_MIN;
-#endif
 }
+#endif
 
 // a + b and a - b modulo 2^32 or 2^64: for sums of bit patterns, which may overflow.
-[[gnu::always_inline]] constexpr std::int32_t wrap_add(std::int32_t a, std::int32_t b) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+template <std::signed_integral I>
+[[gnu::always_inline]] constexpr I wrap_add(I a, I b) {
+  return static_cast<I>(static_cast<std::make_unsigned_t<I>>(a) + static_cast<std::make_unsigned_t<I>>(b));
 }
-[[gnu::always_inline]] constexpr std::int64_t wrap_add(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-[[gnu::always_inline]] constexpr std::int32_t wrap_subtract(std::int32_t a, std::int32_t b) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
-}
-[[gnu::always_inline]] constexpr std::int64_t wrap_subtract(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+template <std::signed_integral I>
+[[gnu::always_inline]] constexpr I wrap_subtract(I a, I b) {
+  return static_cast<I>(static_cast<std::make_unsigned_t<I>>(a) - static_cast<std::make_unsigned_t<I>>(b));
 }
 
-template <int count>
-[[gnu::always_inline]] constexpr std::int32_t shift_left(std::int32_t a) {
+template <int count, std::signed_integral I>
+[[gnu::always_inline]] constexpr I shift_left(I a) {
   return a << count;
 }
-template <int count>
-[[gnu::always_inline]] constexpr std::int64_t shift_left(std::int64_t a) {
-  return a << count;
-}
-
-// The sign is repeated: floor(a / 2^count).
-template <int count>
-[[gnu::always_inline]] constexpr std::int32_t shift_right_arithmetic(std::int32_t a) {
-  return a >> count;
-}
-template <int count>
-[[gnu::always_inline]] constexpr std::int64_t shift_right_arithmetic(std::int64_t a) {
-  return a >> count;
-}
-
 // Zeros move in.
-template <int count>
-[[gnu::always_inline]] constexpr std::int32_t shift_right_logical(std::int32_t a) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) >> count);
-}
-template <int count>
-[[gnu::always_inline]] constexpr std::int64_t shift_right_logical(std::int64_t a) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) >> count);
+template <int count, std::signed_integral I>
+[[gnu::always_inline]] constexpr I shift_right_logical(I a) {
+  return static_cast<I>(static_cast<std::make_unsigned_t<I>>(a) >> count);
 }
 
 }  // namespace implicit_diffusion
