@@ -1,6 +1,6 @@
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 
-#include "../langevin/cholesky.hpp"
+#include "../langevin/matrices.hpp"
 #include "implicit_diffusion/error.hpp"
 
 #include <fmt/format.h>

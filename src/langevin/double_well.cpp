@@ -2,26 +2,15 @@
 
 #include "implicit_diffusion/error.hpp"
 
-#include <fmt/format.h>
-
-#include <cmath>
+#include <algorithm>
 #include <vector>
 
 namespace implicit_diffusion {
-namespace {
-
-double require_positive(const char* field, double value) {
-  if (!(value > 0) || !std::isfinite(value))
-    throw Error(ErrorKind::usage, field, fmt::format("{} is not a positive number", value));
-  return value;
-}
-
-}  // namespace
 
 DoubleWell::DoubleWell(std::size_t dimension, double half_distance, double variance)
-    : dimension_(dimension),
-      constants_(std::vector<double>{1.0, 1.0 / require_positive("half_distance", half_distance),
-                                     1.0 / require_positive("variance", variance)}) {
+    : dimension_(dimension), constants_(std::vector{1.0, 1.0 / half_distance, 1.0 / variance}) {
+  require_positive("half_distance", half_distance);
+  require_positive("variance", variance);
   if (dimension == 0) throw Error(ErrorKind::usage, "dimension", "it must be positive");
 }
 

@@ -1,16 +1,15 @@
 #include "implicit_diffusion/langevin/law.hpp"
 
-#include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 #include "kernel_table.hpp"
+#include "matrices.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <type_traits>
 
 namespace implicit_diffusion {
 namespace {
@@ -73,35 +72,28 @@ MixtureSampler::MixtureSampler(const GaussianMixture& mixture, Noise noise) : no
   table_ = {mixture.weights.size(), d, bounds, components};
 }
 
-template <class Real>
-void MixtureSampler::draw(Population<Real>& x, std::int64_t round) const {
+void MixtureSampler::draw(Population<float>& x, std::int64_t round) const {
   const std::size_t d = table_.dimension;
   const NoiseKey normal_key = noise_.at(Stream::reference, {.round = round});
   const NoiseKey component_key = noise_.at(Stream::component, {.round = round});
-  Population<float> single;  // what a population of doubles is drawn in
-  if constexpr (!std::is_same_v<Real, float>) single = Population<float>(x.size(), d);
-  Population<float>& target = [&]() -> Population<float>& {
-    if constexpr (std::is_same_v<Real, float>)
-      return x;
-    else
-      return single;
-  }();
   BlockArray<float> z(d);
   alignas(64) float words[block_size];
-  for (std::size_t b = 0; b < target.blocks(); ++b) {
-    const Block<float> block = target.block(b);
+  for (std::size_t b = 0; b < x.blocks(); ++b) {
+    const Block<float> block = x.block(b);
     const std::size_t first = block.first / lanes_per_group,
                       groups = (block.size + lanes_per_group - 1) / lanes_per_group;
     active_kernels().normals(normal_key, d, first, groups, z.data());
     active_kernels().bits(component_key, 1, first, groups, words);
     active_kernels().mixture_samples(table_, block, z.data(), words);
   }
-  if constexpr (!std::is_same_v<Real, float>)
-    for (std::size_t j = 0; j < d; ++j)
-      for (std::size_t i = 0; i < x.size(); ++i) x(i, j) = static_cast<Real>(single(i, j));
 }
-template void MixtureSampler::draw(Population<float>&, std::int64_t) const;
-template void MixtureSampler::draw(Population<double>&, std::int64_t) const;
+
+void MixtureSampler::draw(Population<double>& x, std::int64_t round) const {
+  Population<float> single(x.size(), table_.dimension);
+  draw(single, round);
+  for (std::size_t j = 0; j < x.dimension(); ++j)
+    std::copy_n(single.coordinate(j).begin(), x.size(), x.coordinate(j).begin());
+}
 
 MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes)
     : dimension_(reference.dimension()) {

@@ -1,9 +1,8 @@
 #include "implicit_diffusion/langevin/mixture.hpp"
 
-#include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
-#include "spectrum.hpp"
+#include "matrices.hpp"
 
 #include <fmt/format.h>
 
@@ -21,21 +20,17 @@ Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions o
   require_positive("kappa", options.kappa);
 }
 
-bool Mixture::factorise(std::span<const double> theta, std::size_t i, Matrix& factor, std::size_t& pivot) const {
+std::optional<std::size_t> Mixture::factorise(std::span<const double> theta, std::size_t i, Matrix& factor) const {
   const double* c = theta.data() + covariance_at(i);
   std::fill_n(factor.begin(), d_ * d_, 0.0);
-  if (options_.covariance == CovarianceForm::direct) {
-    const auto failed = detail::cholesky(c, d_, factor.data());
-    pivot = failed.value_or(0);
-    return !failed;
-  }
+  if (options_.covariance == CovarianceForm::direct) return detail::cholesky(c, d_, factor.data());
   for (std::size_t a = 0; a < d_; ++a)
     for (std::size_t b = 0; b <= a; ++b) {
       const double v = c[a * (a + 1) / 2 + b];
       factor[a * d_ + b] = a == b ? exp(v) : v;
     }
-  for (pivot = 0; pivot < d_; ++pivot)
-    if (const double v = factor[pivot * d_ + pivot]; !(v > 0) || !std::isfinite(v)) return false;
+  for (std::size_t a = 0; a < d_; ++a)
+    if (const double v = factor[a * d_ + a]; !(v > 0) || !std::isfinite(v)) return a;
   // Positive definite on paper; where a factor has all but vanished beside another, L L' is not in double precision.
   Matrix product, again;
   std::fill_n(product.begin(), d_ * d_, 0.0);
@@ -44,17 +39,15 @@ bool Mixture::factorise(std::span<const double> theta, std::size_t i, Matrix& fa
       for (std::size_t k = 0; k <= b; ++k) product[a * d_ + b] += factor[a * d_ + k] * factor[b * d_ + k];
       product[b * d_ + a] = product[a * d_ + b];
     }
-  const auto failed = detail::cholesky(product.data(), d_, again.data());
-  pivot = failed.value_or(0);
-  return !failed;
+  return detail::cholesky(product.data(), d_, again.data());
 }
 
 std::optional<std::size_t> Mixture::find_inadmissible(std::span<const double> theta) const {
   Matrix factor;
   for (std::size_t i = 0; i < n_; ++i)
-    if (std::size_t pivot = 0; !factorise(theta, i, factor, pivot))
-      return covariance_at(i) +
-             (options_.covariance == CovarianceForm::direct ? pivot * d_ + pivot : pivot * (pivot + 1) / 2 + pivot);
+    if (const auto row = factorise(theta, i, factor))
+      return covariance_at(i) + *row +
+             (options_.covariance == CovarianceForm::direct ? *row * d_ : *row * (*row + 1) / 2);
   return std::nullopt;
 }
 
@@ -68,14 +61,14 @@ void Mixture::prepare(std::span<const double> theta) {
   Matrix factor, inverse, precision;
   for (std::size_t i = 0; i < n_; ++i) {
     double offset = theta[i] - norm - 0.5 * static_cast<double>(d_) * log(2 * std::numbers::pi);
-    if (std::size_t pivot = 0; factorise(theta, i, factor, pivot)) {
-      for (std::size_t a = 0; a < d_; ++a) offset -= log(factor[a * d_ + a]);
-      detail::invert_lower(factor.data(), d_, inverse.data());
-      detail::precision_from_inverse_factor(inverse.data(), d_, precision.data());
-    } else {
+    if (factorise(theta, i, factor)) {
       offset = std::numeric_limits<double>::quiet_NaN();  // V is not defined here, and says so
       precision.fill(0);
       factor.fill(0);
+    } else {
+      for (std::size_t a = 0; a < d_; ++a) offset -= log(factor[a * d_ + a]);
+      detail::invert_lower(factor.data(), d_, inverse.data());
+      detail::precision_from_inverse_factor(inverse.data(), d_, precision.data());
     }
     offset_.set(i, offset);
     for (std::size_t k = 0; k < d_ * d_; ++k) {
@@ -99,8 +92,7 @@ GaussianMixture Mixture::law(std::span<const double> theta) const {
   for (std::size_t i = 0; i < n_; ++i) {
     const double* mean = theta.data() + mean_at(i);
     Gaussian g{{mean, mean + d_}, std::vector<double>(d_ * d_)};
-    std::size_t pivot = 0;
-    factorise(theta, i, factor, pivot);
+    factorise(theta, i, factor);
     for (std::size_t a = 0; a < d_; ++a)
       for (std::size_t b = 0; b < d_; ++b)
         for (std::size_t k = 0; k <= std::min(a, b); ++k)

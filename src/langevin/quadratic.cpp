@@ -1,8 +1,7 @@
 #include "implicit_diffusion/langevin/quadratic.hpp"
 
-#include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "spectrum.hpp"
+#include "matrices.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "implicit_diffusion/langevin/rewards.hpp"
 
-#include "cholesky.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "matrices.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -12,7 +12,7 @@ ScaledBump::ScaledBump(const std::vector<double>& centre, double width, double d
     : centre_(centre), width_(width), denominator_(denominator) {
   require_positive("width", width);
   require_positive("denominator", denominator);
-  factor_.assign({-std::numbers::log2e * exp2_unit / width, 1 / denominator});
+  factor_ = std::vector{-std::numbers::log2e * exp2_unit / width, 1 / denominator};
 }
 
 // With X ~ N(m, S) and t = width / 2, N(m, S) exp(-|x - c|^2 / (2 t)) is an unnormalised Gaussian of covariance T = (S^-1 + I/t)^-1 and mean

@@ -1,4 +1,6 @@
-#include "spectrum.hpp"
+// Eigenvalues, the one thing the Langevin parts need Eigen for.
+#include "implicit_diffusion/langevin/law.hpp"
+#include "matrices.hpp"
 
 #include <Eigen/Eigenvalues>
 

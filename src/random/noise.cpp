@@ -5,24 +5,6 @@
 #include <vector>
 
 namespace implicit_diffusion {
-namespace {
-
-// Where a request is found: block c0, word of it.
-struct Place {
-  std::uint32_t block;
-  std::size_t word;
-};
-
-Place place(std::size_t dimension, std::size_t sample, std::size_t coordinate) {
-  const std::size_t vector = (sample / noise_lanes) * dimension + coordinate;
-  return {static_cast<std::uint32_t>((vector / 4) * noise_lanes + sample % noise_lanes), vector % 4};
-}
-
-std::array<std::uint32_t, 4> words(const NoiseKey& at, std::uint32_t block) {
-  return philox<std::uint32_t>({block, at.counter[0], at.counter[1], at.counter[2]}, at.key);
-}
-
-}  // namespace
 
 NoiseKey Noise::at(Stream stream, Moment moment) const {
   const auto round = static_cast<std::uint64_t>(moment.round);
@@ -42,8 +24,10 @@ float Noise::normal(Stream stream, Moment moment, std::size_t dimension, std::si
 
 std::uint32_t Noise::bits(Stream stream, Moment moment, std::size_t dimension, std::size_t sample,
                           std::size_t coordinate) const {
-  const Place p = place(dimension, sample, coordinate);
-  return words(at(stream, moment), p.block)[p.word];
+  const NoiseKey key = at(stream, moment);
+  const std::size_t vector = (sample / noise_lanes) * dimension + coordinate;
+  const auto block = static_cast<std::uint32_t>((vector / 4) * noise_lanes + sample % noise_lanes);
+  return philox<std::uint32_t>({block, key.counter[0], key.counter[1], key.counter[2]}, key.key)[vector % 4];
 }
 
 double Noise::uniform(Stream stream, Moment moment, std::size_t dimension, std::size_t sample,

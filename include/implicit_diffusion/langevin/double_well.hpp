@@ -13,7 +13,6 @@
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/precisions.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>

@@ -55,8 +55,8 @@ class MixtureSampler {
  public:
   MixtureSampler(const GaussianMixture& mixture, Noise noise);
 
-  template <class Real>
-  void draw(Population<Real>& x, std::int64_t round) const;
+  void draw(Population<float>& x, std::int64_t round) const;
+  void draw(Population<double>& x, std::int64_t round) const;  // the same samples
 
  private:
   MixtureTable table_;

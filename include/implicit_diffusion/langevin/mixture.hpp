@@ -139,9 +139,9 @@ class Mixture {
     }
   }
 
-  // L_i, lower triangle in a d x d array; false where S_i is not positive definite (then `pivot` is the row that failed).
+  // Writes L_i, lower triangle in a d x d array; returns the row that failed where S_i is not positive definite.
   using Matrix = std::array<double, largest_dimension * largest_dimension>;
-  bool factorise(std::span<const double> theta, std::size_t i, Matrix& factor, std::size_t& pivot) const;
+  std::optional<std::size_t> factorise(std::span<const double> theta, std::size_t i, Matrix& factor) const;
 
   std::size_t n_, d_;
   MixtureOptions options_;

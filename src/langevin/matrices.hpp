@@ -1,4 +1,4 @@
-// Cholesky factors of small matrices, in plain double arithmetic: they enter theta, so their bits must not depend on the machine.
+// Small matrices. Cholesky factors are in plain double arithmetic: they enter theta, so their bits must not depend on the machine.
 #pragma once
 
 #include <cmath>
@@ -44,5 +44,8 @@ inline void precision_from_inverse_factor(const double* inverse, std::size_t d, 
       p[i * d + j] = p[j * d + i] = sum;
     }
 }
+
+// The largest eigenvalue of a symmetric d x d matrix, by Eigen.
+double largest_eigenvalue(const double* matrix, std::size_t d);
 
 }  // namespace implicit_diffusion::detail
