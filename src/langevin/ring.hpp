@@ -26,9 +26,7 @@ class RingByHand {
 
   std::size_t dimension() const { return 2; }
   std::size_t parameters() const { return 2; }
-  void prepare(std::span<const double> theta) {
-    theta_.fill(2, [&](std::size_t j) { return theta[j]; });
-  }
+  void prepare(std::span<const double> theta) { theta_.assign(theta); }
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 namespace implicit_diffusion {
 namespace {
@@ -79,7 +77,7 @@ void EqualWells::update_radius() {
   scale_.fill(std::size(scale), [&](std::size_t i) { return scale[i]; });
 }
 
-GaussianMixture EqualWells::law(std::span<const double> weights) const {
+GaussianMixture EqualWells::law_of(std::span<const double> weights) const {
   double total = 0;
   for (const double w : weights) total += w;
   std::vector<double> covariance(dimension_ * dimension_);
@@ -98,27 +96,27 @@ void SoftmaxWells::prepare(std::span<const double> theta) {
   double sum = 0;
   for (const double w : weight_.exact()) sum += w;
   const double norm = top + log(sum);
-  wells_.set_log_weights([&](std::size_t i) { return theta[i] - norm; });
+  set_log_weights([&](std::size_t i) { return theta[i] - norm; });
   for (std::size_t i = 0; i < theta.size(); ++i) weight_.set(i, weight_.exact()[i] / sum);
 }
 
-GaussianMixture SoftmaxWells::law(std::span<const double> theta) const { return wells_.law(softmax(theta)); }
+GaussianMixture SoftmaxWells::law(std::span<const double> theta) const { return law_of(softmax(theta)); }
 
 LogisticWells::LogisticWells(std::vector<std::vector<double>> centres, double q, double floor)
-    : wells_(std::move(centres), q), floor_(floor) {
+    : EqualWells(std::move(centres), q), floor_(floor) {
   if (!(floor > 0 && floor < 1))
     throw Error(ErrorKind::usage, "floor", fmt::format("{} is not between 0 and 1", floor));
 }
 
 void LogisticWells::prepare(std::span<const double> theta) {
   const auto weight = [&](std::size_t i) { return floor_ + (1 - floor_) * sigmoid(theta[i]); };
-  wells_.set_log_weights([&](std::size_t i) { return log(weight(i)); });
+  set_log_weights([&](std::size_t i) { return log(weight(i)); });
   log_slope_.fill(theta.size(),
                   [&](std::size_t i) { return (1 - floor_) * sigmoid(theta[i]) * sigmoid(-theta[i]) / weight(i); });
 }
 
 GaussianMixture LogisticWells::law(std::span<const double> theta) const {
-  return wells_.law(tabulate(theta.size(), [&](std::size_t i) { return floor_ + (1 - floor_) * sigmoid(theta[i]); }));
+  return law_of(tabulate(theta.size(), [&](std::size_t i) { return floor_ + (1 - floor_) * sigmoid(theta[i]); }));
 }
 
 }  // namespace implicit_diffusion

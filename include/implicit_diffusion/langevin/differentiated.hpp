@@ -33,9 +33,7 @@ class Differentiated {
 
   std::size_t dimension() const { return F::dimension; }
   std::size_t parameters() const { return F::parameters; }
-  void prepare(std::span<const double> theta) {
-    theta_.fill(F::parameters, [&](std::size_t j) { return theta[j]; });
-  }
+  void prepare(std::span<const double> theta) { theta_.assign(theta); }
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {

@@ -4,6 +4,7 @@
 
 #include "implicit_diffusion/simd/number.hpp"
 
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -14,7 +15,7 @@ class Constants {
   Constants() = default;
   Constants(const std::vector<double>& values) { assign(values); }  // implicit: a list of numbers is what it holds
 
-  void assign(const std::vector<double>& values) {
+  void assign(std::span<const double> values) {
     fill(values.size(), [&](std::size_t i) { return values[i]; });
   }
   // f(0), ..., f(n - 1). Allocates on the first call only.
@@ -35,11 +36,10 @@ class Constants {
   // The numbers for kernels over Real.
   template <class Real>
   [[gnu::always_inline]] const Scalar<Real>* of() const {
-    if constexpr (std::is_same_v<Scalar<Real>, float>) {
+    if constexpr (std::is_same_v<Scalar<Real>, float>)
       return float_.data();
-    } else {
+    else
       return double_.data();
-    }
   }
   const std::vector<double>& exact() const { return double_; }
   std::size_t size() const { return double_.size(); }

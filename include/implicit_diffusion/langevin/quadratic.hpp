@@ -26,9 +26,7 @@ class Quadratic {
 
   std::size_t dimension() const { return dimension_; }
   std::size_t parameters() const { return dimension_; }
-  void prepare(std::span<const double> theta) {
-    centre_.fill(dimension_, [&](std::size_t j) { return theta[j]; });
-  }
+  void prepare(std::span<const double> theta) { centre_.assign(theta); }
 
   template <class Real>
   [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {

@@ -32,20 +32,15 @@ namespace implicit_diffusion {
 // What the two share: everything but how the weights depend on theta.
 class EqualWells {
  public:
+  static constexpr bool any_number = true;
+
   // Throws an Error unless there is a centre, all have the same dimension, and q is positive.
   EqualWells(std::vector<std::vector<double>> centres, double q);
 
   std::size_t dimension() const { return dimension_; }
-  std::size_t size() const { return size_; }
-  // log w_i = log_weight(i).
-  template <class F>
-  void set_log_weights(F&& log_weight) {
-    log_weight_.fill(size_, [&](std::size_t i) { return log_weight(i) * unit; });
-    offset_.fill(size_, [&](std::size_t i) { return log_weight_.exact()[i] - squares_[i] / q_ * unit; });
-    update_radius();
-  }
+  std::size_t parameters() const { return size_; }
 
-  // The terms e_i of the sum, one for each well. D is the dimension, 0 where it is not a constant.
+  // V in two parts. First the terms e_i of the sum, one for each well; D is the dimension, 0 where it is not a constant.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
     const Reach<Real> reach = find_reach<D>(x);
@@ -62,19 +57,34 @@ class EqualWells {
     return sum_up<D>(
         x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
   }
-  // Both at once, for those who have no place for the terms.
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate(const Real* x, Real* grad_x) const {
-    const Reach<Real> reach = find_reach<D>(x);
-    Real s;
-    return sum_up<D>(
-        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return term<D>(x, i, reach); });
-  }
 
   // Far from all wells V is a parabola of curvature 2/q.
   std::optional<double> largest_stable_step() const { return q_; }
-  // Normalises the weights.
-  GaussianMixture law(std::span<const double> weights) const;
+
+ protected:
+  // log w_i = log_weight(i).
+  template <class F>
+  void set_log_weights(F&& log_weight) {
+    log_weight_.fill(size_, [&](std::size_t i) { return log_weight(i) * unit; });
+    offset_.fill(size_, [&](std::size_t i) { return log_weight_.exact()[i] - squares_[i] / q_ * unit; });
+    update_radius();
+  }
+  // Both parts at once; dV/dtheta_i = slope(i, e_i, s).
+  template <std::size_t D, class Real, class Slope>
+  [[gnu::always_inline]] Real evaluate_with(const Real* x, Real* grad_x, Real* grad_theta, const Slope& slope) const {
+    Real s;
+    if (!grad_theta) {  // there is no place for the terms
+      const Reach<Real> reach = find_reach<D>(x);
+      return sum_up<D>(
+          x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return term<D>(x, i, reach); });
+    }
+    terms<D>(x, grad_theta);
+    const Real value = from_terms<D>(x, static_cast<const Real*>(grad_theta), grad_x, s);
+    for (std::size_t i = 0; i < size_; ++i) grad_theta[i] = slope(i, grad_theta[i], s);
+    return value;
+  }
+  // With these weights, normalised.
+  GaussianMixture law_of(std::span<const double> weights) const;
 
  private:
   // From natural logarithms to the units of exp2_fixed().
@@ -168,15 +178,11 @@ class EqualWells {
   Constants scale_;  // 2/q, 1/q, the radius, what turns those units into logarithms, and -1/q in those units
 };
 
-class SoftmaxWells {
+class SoftmaxWells : public EqualWells {
  public:
-  static constexpr bool any_number = true;
   using BuiltIn = SoftmaxWells;
+  using EqualWells::EqualWells;
 
-  SoftmaxWells(std::vector<std::vector<double>> centres, double q) : wells_(std::move(centres), q) {}
-
-  std::size_t dimension() const { return wells_.dimension(); }
-  std::size_t parameters() const { return wells_.size(); }
   void prepare(std::span<const double> theta);
 
   template <class Real>
@@ -185,43 +191,28 @@ class SoftmaxWells {
   }
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    if (!grad_theta) return wells_.evaluate<D>(x, grad_x);
-    Real s;
-    terms<D>(x, grad_theta);
-    const Real value = from_terms<D>(x, static_cast<const Real*>(grad_theta), grad_x, s);
-    for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = fma(-grad_theta[i], s, Real(weight_.of<Real>()[i]));
-    return value;
+    return evaluate_with<D>(
+        x, grad_x, grad_theta, [&](std::size_t i, const Real& e, const Real& s) __attribute__((always_inline)) {
+          return fma(-e, s, Real(weight_.of<Real>()[i]));
+        });
   }
-  // In two parts; dV/dtheta_i = w_i - s e_i.
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
-    wells_.terms<D>(x, e);
-  }
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
-    return wells_.from_terms<D>(x, e, grad_x, s);
-  }
+  // dV/dtheta_i = w_i - s e_i.
   double shift(std::size_t i) const { return weight_.exact()[i]; }
   double factor(std::size_t /*i*/) const { return -1; }
 
-  std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
   GaussianMixture law(std::span<const double> theta) const;
 
  private:
-  EqualWells wells_;
   Constants weight_;  // softmax(theta)
 };
 
-class LogisticWells {
+class LogisticWells : public EqualWells {
  public:
-  static constexpr bool any_number = true;
   using BuiltIn = LogisticWells;
 
   // e = floor, the smallest weight, in (0, 1).
   LogisticWells(std::vector<std::vector<double>> centres, double q, double floor);
 
-  std::size_t dimension() const { return wells_.dimension(); }
-  std::size_t parameters() const { return wells_.size(); }
   void prepare(std::span<const double> theta);
 
   template <class Real>
@@ -230,30 +221,18 @@ class LogisticWells {
   }
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real evaluate_in(const Real* x, Real* grad_x, Real* grad_theta) const {
-    if (!grad_theta) return wells_.evaluate<D>(x, grad_x);
-    Real s;
-    terms<D>(x, grad_theta);
-    const Real value = from_terms<D>(x, static_cast<const Real*>(grad_theta), grad_x, s);
-    for (std::size_t i = 0; i < wells_.size(); ++i) grad_theta[i] = -(log_slope_.of<Real>()[i] * (grad_theta[i] * s));
-    return value;
+    return evaluate_with<D>(
+        x, grad_x, grad_theta, [&](std::size_t i, const Real& e, const Real& s) __attribute__((always_inline)) {
+          return -(log_slope_.of<Real>()[i] * (e * s));
+        });
   }
-  // In two parts; dV/dtheta_i = -(w_i' / w_i) s e_i.
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
-    wells_.terms<D>(x, e);
-  }
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
-    return wells_.from_terms<D>(x, e, grad_x, s);
-  }
+  // dV/dtheta_i = -(w_i' / w_i) s e_i.
   double shift(std::size_t /*i*/) const { return 0; }
   double factor(std::size_t i) const { return -log_slope_.exact()[i]; }
 
-  std::optional<double> largest_stable_step() const { return wells_.largest_stable_step(); }
   GaussianMixture law(std::span<const double> theta) const;
 
  private:
-  EqualWells wells_;
   double floor_;
   Constants log_slope_;  // w_i' / w_i
 };
