@@ -2,14 +2,16 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/mixture_score.hpp"
-#include "implicit_diffusion/denoising/score_model.hpp"
+
+#include <tuple>
 
 namespace implicit_diffusion {
 
 struct ScoreKernelSet {
-  ScoreKernels<float, MixtureScore<Spread::isotropic>::Level> isotropic;
-  ScoreKernels<float, MixtureScore<Spread::diagonal>::Level> diagonal;
-  ScoreKernels<float, MixtureScore<Spread::cholesky>::Level> cholesky;
+  std::tuple<ScoreKernels<float, MixtureScore<Spread::isotropic>::Level>,
+             ScoreKernels<float, MixtureScore<Spread::diagonal>::Level>,
+             ScoreKernels<float, MixtureScore<Spread::cholesky>::Level>>
+      all;
 };
 
 }  // namespace implicit_diffusion

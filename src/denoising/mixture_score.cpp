@@ -1,7 +1,9 @@
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 
+#include "../langevin/kernel_table.hpp"
 #include "../langevin/matrices.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "kernel_table.hpp"
 
 #include <fmt/format.h>
 
@@ -179,6 +181,11 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
         spread[k] += spread_[i * spread_size(d_) + k] * by_covariance[k];
     }
   }
+}
+
+template <Spread form>
+const ScoreKernels<float, typename MixtureScore<form>::Level>& MixtureScore<form>::Level::lane_kernels() {
+  return std::get<ScoreKernels<float, Level>>(active_kernels().scores().all);
 }
 
 GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t) {

@@ -23,17 +23,7 @@ extern const KernelSet lane_kernels;
 }
 }  // namespace kernel
 
-std::string_view to_string(Level level) {
-  switch (level) {
-    case Level::baseline:
-      return "baseline";
-    case Level::v3:
-      return "v3";
-    case Level::v4:
-      return "v4";
-  }
-  return "";
-}
+std::string_view to_string(Level level) { return level == Level::v4 ? "v4" : level == Level::v3 ? "v3" : "baseline"; }
 
 Level machine_level() {
   __builtin_cpu_init();
@@ -63,15 +53,9 @@ void use_level(Level level) {
 }
 
 const KernelSet& kernels_of(Level level) {
-  switch (level) {
-    case Level::v4:
-      return kernel::v4::lane_kernels;
-    case Level::v3:
-      return kernel::v3::lane_kernels;
-    case Level::baseline:
-      break;
-  }
-  return kernel::baseline::lane_kernels;
+  return level == Level::v4   ? kernel::v4::lane_kernels
+         : level == Level::v3 ? kernel::v3::lane_kernels
+                              : kernel::baseline::lane_kernels;
 }
 
 const KernelSet& active_kernels() { return kernels_of(active_level()); }
@@ -91,34 +75,24 @@ void* kernel_scratch(std::size_t bytes) {
 }
 
 // The kernels of the built-in parts: of the level in use for float; for double, the reference, one number at a time.
-template <class Real, class P>
-const PotentialKernels<Real, P>& builtin_potential_kernels() {
-  if constexpr (std::is_same_v<Real, float>) {
-    return active_kernels().template potential<P>();
+template <class Kernels>
+const Kernels& builtin_kernels() {
+  if constexpr (std::is_same_v<typename Kernels::Number, float>) {
+    return std::get<Kernels>(active_kernels().parts);
   } else {
-    static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<Real, P>();
-    return kernels;
-  }
-}
-template <class Real, class R>
-const RewardKernels<Real, R>& builtin_reward_kernels() {
-  if constexpr (std::is_same_v<Real, float>) {
-    return active_kernels().template reward<R>();
-  } else {
-    static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<Real, R>();
+    static constexpr Kernels kernels = kernel::over<typename Kernels::Number>(Kernels{});
     return kernels;
   }
 }
 
 namespace {
 
-// These templates are defined here alone: for everything in the lists they must be here.
-template <class Real, class... P, class... R>
-constexpr auto instances(TypeList<P...>, TypeList<R...>) {
-  return std::tuple(&builtin_potential_kernels<Real, P>..., &builtin_reward_kernels<Real, R>...);
-}
-[[gnu::used]] constexpr auto float_instances = instances<float>(BuiltinPotentials(), BuiltinRewards());
-[[gnu::used]] constexpr auto double_instances = instances<double>(BuiltinPotentials(), BuiltinRewards());
+// The template is defined here alone: for everything in the lists it must be here.
+template <class Real>
+constexpr auto instances = std::apply([](auto... part) { return std::tuple(&builtin_kernels<decltype(part)>...); },
+                                      all_kernels<Real>(BuiltinPotentials(), BuiltinRewards()));
+[[gnu::used]] constexpr auto float_instances = instances<float>;
+[[gnu::used]] constexpr auto double_instances = instances<double>;
 
 }  // namespace
 

@@ -10,24 +10,18 @@
 
 namespace implicit_diffusion {
 
-template <class Potentials, class Rewards>
-struct PartKernels;
-template <class... P, class... R>
-struct PartKernels<TypeList<P...>, TypeList<R...>> {
-  std::tuple<PotentialKernels<float, P>..., RewardKernels<float, R>...> all;
-};
+// An empty place for the kernels of each of the built-in parts.
+template <class Real, class... P, class... R>
+constexpr auto all_kernels(TypeList<P...>, TypeList<R...>) {
+  return std::tuple<PotentialKernels<Real, P>..., RewardKernels<Real, R>...>();
+}
+
+struct ScoreKernelSet;  // src/denoising/kernel_table.hpp
 
 // The kernels of the built-in parts over one number type.
 struct KernelSet {
-  PartKernels<BuiltinPotentials, BuiltinRewards> parts;
-  template <class P>
-  const PotentialKernels<float, P>& potential() const {
-    return std::get<PotentialKernels<float, P>>(parts.all);
-  }
-  template <class R>
-  const RewardKernels<float, R>& reward() const {
-    return std::get<RewardKernels<float, R>>(parts.all);
-  }
+  decltype(all_kernels<float>(BuiltinPotentials(), BuiltinRewards())) parts;
+  const ScoreKernelSet& (*scores)();
   // The normals of Noise::normals().
   void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
   // The random bits that normals are made of, as they lie in memory; first_group must be a multiple of 4, and out has room for whole blocks.

@@ -5,8 +5,6 @@
 #include "../random/kernels.hpp"
 #include "kernel_table.hpp"
 
-#include "implicit_diffusion/simd/lanes.hpp"
-
 namespace implicit_diffusion::kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 namespace {
@@ -43,15 +41,11 @@ template <class Real>
   for (std::size_t i = 0; i < groups * noise_lanes; i += width<Real>) store(exp2_fixed(load<Real>(in + i)), out + i);
 }
 
-template <class N, class... P, class... R>
-constexpr auto make_parts(TypeList<P...>, TypeList<R...>) {
-  return PartKernels<TypeList<P...>, TypeList<R...>>{
-      {make_potential_kernels<N, P>()..., make_reward_kernels<N, R>()...}};
-}
-
 template <class N>
 constexpr KernelSet make_set() {
-  return {make_parts<N>(BuiltinPotentials(), BuiltinRewards()),
+  return {std::apply([](auto... part) { return std::tuple(over<N>(part)...); },
+                     all_kernels<float>(BuiltinPotentials(), BuiltinRewards())),
+          &score_kernels<N>,
           &normals<N>,
           &bits<N>,
           &mixture_samples<N>,
@@ -64,10 +58,10 @@ constexpr KernelSet make_set() {
 
 #ifdef IMPLICIT_DIFFUSION_PLAIN
 extern const KernelSet plain_kernels;
-const KernelSet plain_kernels = make_set<float>();
+const KernelSet plain_kernels = make_set<Chosen>();
 #else
 extern const KernelSet lane_kernels;
-const KernelSet lane_kernels = make_set<Lanes>();
+const KernelSet lane_kernels = make_set<Chosen>();
 #endif
 
 }  // namespace IMPLICIT_DIFFUSION_LEVEL

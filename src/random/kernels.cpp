@@ -1,8 +1,6 @@
 // The kernels of the noise, compiled once for each level as those of src/langevin/kernels.cpp are.
 #include "kernels.hpp"
 
-#include "implicit_diffusion/simd/lanes.hpp"
-
 #include <array>
 #include <type_traits>
 
@@ -23,8 +21,8 @@ class Bits {
       : keys_(at.key), c1_(at.counter[0]), c2_(at.counter[1]), c3_(at.counter[2]) {}
 
   // N blocks from `block` on, as bits; lanes have between(round) in between.
-  template <std::size_t N, class Between>
-  [[gnu::always_inline]] void fill(std::size_t block, float* out, const Between& between) const {
+  template <std::size_t N, class Between = Nothing>
+  [[gnu::always_inline]] void fill(std::size_t block, float* out, const Between& between = {}) const {
     std::array<Word, 4> words[N];
     const auto base = [&](std::size_t n) { return static_cast<std::uint32_t>((block + n) * noise_lanes); };
     if constexpr (width<Real> == noise_lanes) {
@@ -44,9 +42,8 @@ class Bits {
     }
   }
   [[gnu::always_inline]] void fill(std::size_t block, std::size_t last, float* out) const {
-    const auto nothing = [](auto) __attribute__((always_inline)){};
-    for (; block + 2 <= last; block += 2, out += 2 * block_floats) fill<2>(block, out, nothing);
-    if (block < last) fill<1>(block, out, nothing);
+    for (; block + 2 <= last; block += 2, out += 2 * block_floats) fill<2>(block, out);
+    if (block < last) fill<1>(block, out);
   }
 
  private:
@@ -86,7 +83,7 @@ template <class Real>
                                                                       std::size_t last, float* out) {
   if (first + 2 > last) return first;
   const Bits<Lanes> generator(at);
-  generator.fill<2>(first, out, [](auto) __attribute__((always_inline)){});
+  generator.fill<2>(first, out);
   for (first += 2; first + 2 <= last; first += 2, out += 2 * block_floats) {
     BoxMullerSteps<Lanes> z[4];
     const auto between = [&](auto round) __attribute__((always_inline)) {
@@ -143,11 +140,6 @@ template <class Real>
   Bits<Real>(at).fill(first_group * dimension / 4, ((first_group + groups) * dimension + 3) / 4, out);
 }
 
-#ifdef IMPLICIT_DIFFUSION_PLAIN
-using Chosen = float;
-#else
-using Chosen = Lanes;
-#endif
 template void normals<Chosen>(const NoiseKey&, std::size_t, std::size_t, std::size_t, float*);
 template void bits<Chosen>(const NoiseKey&, std::size_t, std::size_t, std::size_t, float*);
 

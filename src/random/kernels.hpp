@@ -1,11 +1,20 @@
-// Kernels of the noise: one level's, over one number type.
+// What the kernels.cpp of the folders make for the table of a level (src/langevin/kernels.cpp), over the number type that they are compiled for.
 #pragma once
 
 #include "implicit_diffusion/random/noise.hpp"
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/lanes.hpp"
 
-namespace implicit_diffusion::kernel {
+namespace implicit_diffusion {
+struct ScoreKernelSet;
+
+namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
+
+#ifdef IMPLICIT_DIFFUSION_PLAIN
+using Chosen = float;
+#else
+using Chosen = Lanes;
+#endif
 
 // The normals of Noise::normals().
 template <class Real>
@@ -14,5 +23,10 @@ void normals(const NoiseKey& at, std::size_t dimension, std::size_t first_group,
 template <class Real>
 void bits(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
 
+// The kernels of the built-in score models.
+template <class Real>
+const ScoreKernelSet& score_kernels();
+
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
-}  // namespace implicit_diffusion::kernel
+}  // namespace kernel
+}  // namespace implicit_diffusion

@@ -2,6 +2,7 @@
 // of spreads, in the plane and outside of it, odd numbers of samples and samples far from all components included.
 #include "implicit_diffusion/simd/level.hpp"
 #include "src/denoising/kernel_table.hpp"
+#include "src/langevin/kernel_table.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,16 +12,16 @@
 
 namespace implicit_diffusion {
 
-// Defined by src/denoising/kernels.cpp, once for each level; the plain ones are compiled for the tests alone.
+// Compiled for the tests alone, one for each level.
 namespace kernel {
 inline namespace baseline {
-extern const ScoreKernelSet lane_score_kernels, plain_score_kernels;
+extern const KernelSet plain_kernels;
 }
 namespace v3 {
-extern const ScoreKernelSet lane_score_kernels, plain_score_kernels;
+extern const KernelSet plain_kernels;
 }
 namespace v4 {
-extern const ScoreKernelSet lane_score_kernels, plain_score_kernels;
+extern const KernelSet plain_kernels;
 }
 }  // namespace kernel
 
@@ -31,11 +32,12 @@ struct Sets {
   const ScoreKernelSet &lanes, &plain;
 };
 std::vector<Sets> sets() {
-  std::vector<Sets> all{{Level::baseline, kernel::baseline::lane_score_kernels, kernel::baseline::plain_score_kernels}};
+  std::vector<Sets> all{
+      {Level::baseline, kernels_of(Level::baseline).scores(), kernel::baseline::plain_kernels.scores()}};
   if (machine_level() >= Level::v3)
-    all.push_back({Level::v3, kernel::v3::lane_score_kernels, kernel::v3::plain_score_kernels});
+    all.push_back({Level::v3, kernels_of(Level::v3).scores(), kernel::v3::plain_kernels.scores()});
   if (machine_level() >= Level::v4)
-    all.push_back({Level::v4, kernel::v4::lane_score_kernels, kernel::v4::plain_score_kernels});
+    all.push_back({Level::v4, kernels_of(Level::v4).scores(), kernel::v4::plain_kernels.scores()});
   return all;
 }
 
@@ -84,7 +86,10 @@ Results results(const ScoreKernels<float, L>& kernels, const L& level, const L& 
 }
 
 template <Spread form>
-void expect_lanes_equal_floats(ScoreKernels<float, typename MixtureScore<form>::Level> ScoreKernelSet::*member) {
+void expect_lanes_equal_floats() {
+  const auto kernels = [](const ScoreKernelSet& set) {
+    return std::get<ScoreKernels<float, typename MixtureScore<form>::Level>>(set.all);
+  };
   for (const std::size_t d : {1, 2, 3, 5}) {
     MixtureScore<form> model(3, d);
     std::vector<double> theta(model.parameters());
@@ -100,8 +105,8 @@ void expect_lanes_equal_floats(ScoreKernels<float, typename MixtureScore<form>::
         for (const StepNoise noise : {StepNoise::none, StepNoise::given}) {
           std::vector<Results> lanes;
           for (const Sets& s : sets()) {
-            lanes.push_back(results(s.lanes.*member, level, frozen, n, d, base, noise));
-            EXPECT_TRUE(lanes.back() == results(s.plain.*member, level, frozen, n, d, base, noise))
+            lanes.push_back(results(kernels(s.lanes), level, frozen, n, d, base, noise));
+            EXPECT_TRUE(lanes.back() == results(kernels(s.plain), level, frozen, n, d, base, noise))
                 << to_string(s.level) << ", dimension " << d << ", " << n << " samples";
           }
           if (lanes.size() == 3) {
@@ -109,15 +114,15 @@ void expect_lanes_equal_floats(ScoreKernels<float, typename MixtureScore<form>::
           }
           // It can fail: another level of noise gives another result.
           const auto later = model.level(0.21);
-          EXPECT_FALSE(lanes[0] == results(sets()[0].lanes.*member, later, frozen, n, d, base, noise));
+          EXPECT_FALSE(lanes[0] == results(kernels(sets()[0].lanes), later, frozen, n, d, base, noise));
         }
   }
 }
 
 TEST(ScoreKernels, LanesEqualFloatsBitForBit) {
-  expect_lanes_equal_floats<Spread::isotropic>(&ScoreKernelSet::isotropic);
-  expect_lanes_equal_floats<Spread::diagonal>(&ScoreKernelSet::diagonal);
-  expect_lanes_equal_floats<Spread::cholesky>(&ScoreKernelSet::cholesky);
+  expect_lanes_equal_floats<Spread::isotropic>();
+  expect_lanes_equal_floats<Spread::diagonal>();
+  expect_lanes_equal_floats<Spread::cholesky>();
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ Population<float> samples(std::size_t n, std::size_t d) {
 
 template <class P>
 Results results(const KernelSet& set, const P& v, std::size_t n) {
-  const PotentialKernels<float, P>& kernels = set.potential<P>();
+  const PotentialKernels<float, P>& kernels = std::get<PotentialKernels<float, P>>(set.parts);
   const std::size_t d = v.dimension(), p = v.parameters();
   Population<float> x = samples(n, d);
   Results r{std::vector<float>(n),
@@ -142,10 +142,10 @@ void expect_reward_lanes_equal_floats(const R& reward) {
       std::vector<float> value(n), slope(2 * block_size), plain_value(n), plain_slope(2 * block_size);
       std::fill(value.begin(), value.end(), 0.25f);
       std::fill(plain_value.begin(), plain_value.end(), 0.25f);
-      kernels_of(level).reward<R>().add(reward, x.block(0), 1.5f, value.data());
-      plain_of(level).reward<R>().add(reward, x.block(0), 1.5f, plain_value.data());
-      kernels_of(level).reward<R>().gradient(reward, x.block(0), slope.data());
-      plain_of(level).reward<R>().gradient(reward, x.block(0), plain_slope.data());
+      std::get<RewardKernels<float, R>>(kernels_of(level).parts).add(reward, x.block(0), 1.5f, value.data());
+      std::get<RewardKernels<float, R>>(plain_of(level).parts).add(reward, x.block(0), 1.5f, plain_value.data());
+      std::get<RewardKernels<float, R>>(kernels_of(level).parts).gradient(reward, x.block(0), slope.data());
+      std::get<RewardKernels<float, R>>(plain_of(level).parts).gradient(reward, x.block(0), plain_slope.data());
       EXPECT_EQ(value, plain_value) << to_string(level) << ", " << n;
       for (std::size_t i = 0; i < n; ++i) {
         EXPECT_EQ(slope[i], plain_slope[i]) << to_string(level) << ", " << n;
@@ -191,8 +191,10 @@ TEST(Kernels, LanesAgreeWithDoublePrecision) {
   std::array<float, 2 * block_size> slope;
   for (const Level level : levels()) {
     Population<float> y = x;
-    kernels_of(level).potential<SoftmaxWells>().pass(wells, y.block(0), {.values = value.data()});
-    kernels_of(level).potential<SoftmaxWells>().pass(wells, y.block(0), {.gradient = slope.data()});
+    std::get<PotentialKernels<float, SoftmaxWells>>(kernels_of(level).parts)
+        .pass(wells, y.block(0), {.values = value.data()});
+    std::get<PotentialKernels<float, SoftmaxWells>>(kernels_of(level).parts)
+        .pass(wells, y.block(0), {.gradient = slope.data()});
     for (std::size_t i = 0; i < n; ++i) {
       const double x0 = x(i, 0), x1 = x(i, 1);
       const bool far = std::max(std::abs(x0), std::abs(x1)) > 10;
@@ -225,8 +227,8 @@ TEST(Kernels, NoticeASampleThatIsNotFinite) {
       x(77, 1) = bad;
       std::vector<float> noise(2 * block_size, 0.1f);
       bool nonfinite = false;
-      kernels_of(level).potential<SoftmaxWells>().pass(
-          wells, x.block(0), {.noise = noise.data(), .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite});
+      std::get<PotentialKernels<float, SoftmaxWells>>(kernels_of(level).parts)
+          .pass(wells, x.block(0), {.noise = noise.data(), .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite});
       EXPECT_TRUE(nonfinite) << to_string(level) << ", " << bad;
       for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(std::isfinite(x(i, 0)) && std::isfinite(x(i, 1)), i != 77);
     }

@@ -2,7 +2,6 @@
 #include "implicit_diffusion/langevin/reward.hpp"
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "implicit_diffusion/langevin/linear_reward.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "problems/hexagon_reward.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
-#include "implicit_diffusion/langevin/linear_reward.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
 
 #include <algorithm>
 #include <cmath>

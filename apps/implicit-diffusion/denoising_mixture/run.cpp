@@ -7,7 +7,7 @@
 #include "experiment/runs.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/io/npy.hpp"
-#include "implicit_diffusion/langevin/linear_reward.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
 #include "implicit_diffusion/loop/nested.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 #include "implicit_diffusion/population_arrays.hpp"

@@ -31,7 +31,7 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/time_grid.hpp"
-#include "implicit_diffusion/langevin/kernel.hpp"
+#include "implicit_diffusion/groups.hpp"
 
 #include <cstddef>
 
@@ -65,12 +65,13 @@ struct BackwardStep {
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
-// A level at one point.
+// A level at one point; where the level is of a prediction (denoising/prediction.hpp), predict() takes the place of score().
 template <class N, class Level>
 struct PlainPoint {
   const Level& level;
   const N* y;
   [[gnu::always_inline]] void score(N* s) const { level.score(y, s); }
+  [[gnu::always_inline]] void predict(N* out) const { level.predict(y, out); }
   [[gnu::always_inline]] void pull_back(const N* s, const N* c, N* back, N* sums) const {
     level.pull_back(y, s, c, back, sums);
   }

@@ -215,6 +215,9 @@ class MixtureScore<form>::Level {
   std::size_t sums() const { return n_ * sums_each(d_); }
   void add_gradient(const double* sums, double* gradient) const;
 
+  // Those of the level of instructions in use.
+  static const ScoreKernels<float, Level>& lane_kernels();
+
  private:
   friend class MixtureScore<form>;
   static constexpr double half_unit =
@@ -326,14 +329,5 @@ GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t);
 extern template class MixtureScore<Spread::isotropic>;
 extern template class MixtureScore<Spread::diagonal>;
 extern template class MixtureScore<Spread::cholesky>;
-
-// The built-in models have kernels for each level of instructions.
-#define IMPLICIT_DIFFUSION_SCORE_KERNELS(Level) \
-  template <>                                   \
-  const ScoreKernels<float, Level>& score_kernels<float, Level>(const Level&);
-IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::isotropic>::Level)
-IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::diagonal>::Level)
-IMPLICIT_DIFFUSION_SCORE_KERNELS(MixtureScore<Spread::cholesky>::Level)
-#undef IMPLICIT_DIFFUSION_SCORE_KERNELS
 
 }  // namespace implicit_diffusion

@@ -8,6 +8,7 @@
 #include "implicit_diffusion/denoising/time_grid.hpp"
 #include "implicit_diffusion/error.hpp"
 
+#include <cmath>
 #include <concepts>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ concept PointScoreModel = requires(M& m, const M& made, std::span<const double> 
 }
 &&std::copy_constructible<M>;
 
-// The kernels of one level of a model, for samples of Real; built-in models have theirs compiled for each level of instructions.
+// The kernels of one level of a model, for samples of Real.
 template <class Real, class Level>
 struct ScoreKernels {
   void (*forward)(const Level&, const Level*, const ForwardStep<Real>&);
@@ -44,11 +45,16 @@ constexpr ScoreKernels<Scalar<N>, Level> make_score_kernels() {
 }
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
+// Built-in models have theirs compiled for each level of instructions, and offer them.
 template <class Real, class Level>
-const ScoreKernels<Real, Level>& score_kernels(const Level&) {
-  using N = std::conditional_t<std::is_same_v<Real, float>, Lanes, Real>;
-  static constexpr ScoreKernels<Real, Level> kernels = kernel::make_score_kernels<N, Level>();
-  return kernels;
+const ScoreKernels<Real, Level>& score_kernels() {
+  if constexpr (std::is_same_v<Real, float> && requires { Level::lane_kernels(); }) {
+    return Level::lane_kernels();
+  } else {
+    using N = std::conditional_t<std::is_same_v<Real, float>, Lanes, Real>;
+    static constexpr ScoreKernels<Real, Level> kernels = kernel::make_score_kernels<N, Level>();
+    return kernels;
+  }
 }
 
 template <class Real>
@@ -137,10 +143,10 @@ class ScoreModel {
       return base ? &static_cast<const Pointwise*>(base)->at(m) : nullptr;
     }
     void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const override {
-      score_kernels<Real>(at(m)).forward(at(m), level_of(base, m), step);
+      score_kernels<Real, Level>().forward(at(m), level_of(base, m), step);
     }
     void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const override {
-      score_kernels<Real>(at(m)).backward(at(m), level_of(base, m), step);
+      score_kernels<Real, Level>().backward(at(m), level_of(base, m), step);
     }
     std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
       if constexpr (requires { model.find_inadmissible(theta); }) return model.find_inadmissible(theta);
@@ -187,7 +193,7 @@ class GaussianScore {
    private:
     double mean_, slope_;  // theta e^-tau, e^-tau
   };
-  Level level(double tau) const;
+  Level level(double tau) const { return {theta_ * std::exp(-tau), std::exp(-tau)}; }
 
  private:
   double theta_ = 0;

@@ -15,11 +15,9 @@
 // compiled with the user's file, at the level of its compiler options.
 #pragma once
 
-#include "implicit_diffusion/population.hpp"
+#include "implicit_diffusion/groups.hpp"
 #include "implicit_diffusion/simd/dual.hpp"
-#include "implicit_diffusion/simd/lanes.hpp"
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
@@ -49,93 +47,24 @@ struct Pass {
   Real* gradient = nullptr;
 };
 
-// Memory for a kernel's arrays, aligned for lanes; the calling thread's own, valid until its next call.
-[[gnu::returns_nonnull]] void* kernel_scratch(std::size_t bytes);
-
-// The kernels of one potential, for a population of Real (float or double).
+// The kernels of one potential or reward, for a population of Real (float or double).
 template <class Real, class P>
 struct PotentialKernels {
+  using Part = P;
+  using Number = Real;
   void (*pass)(const P&, const Block<Real>&, const Pass<Real>&);
   void (*mixed)(const P&, const Block<const Real>&, const Real*, double*);  // null where there is none
 };
-
 template <class Real, class R>
 struct RewardKernels {
+  using Part = R;
+  using Number = Real;
   void (*add)(const R&, const Block<const Real>&, Real lambda, Real*);  // adds lambda R(x_i)
   void (*gradient)(const R&, const Block<const Real>&, Real*);          // null where there is none
 };
 
-// Code of different levels has different names. (Not in the namespace of Lanes itself: there its functions would hide those of float.)
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
-
-// The baseline, which few machines need, is compiled in a smaller form: no kernels for the plane alone, derivatives of derivatives on single
-// floats. It is slower for it; the bits are the same.
-inline constexpr bool in_full = native_parts < 4;
-
-// The sum of 16 lanes as a tree, the order of sum(Lanes).
-template <class Real>
-Real sum_tree(std::array<Real, lanes_per_group> lane) {
-  for (std::size_t half = lanes_per_group / 2; half > 0; half /= 2)
-    for (std::size_t l = 0; l < half; ++l) lane[l] += lane[l + half];
-  return lane[0];
-}
-
-// Adds the sums of a block, each as factor * sum + shift: at once for 16 lanes, with the last lane for one.
-template <Number Real>
-class LaneSums {
- public:
-  // `memory` holds 16 Scalars for each sum, unused by lanes.
-  LaneSums(Scalar<Real>* memory, std::size_t lane) : memory_(memory), lane_(lane) {}
-  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all, double factor = 1,
-                                  double shift = 0) {
-    if constexpr (width<Real> == lanes_per_group) {
-      sum_of_all += factor * static_cast<double>(sum(value)) + shift;
-    } else {
-      memory_[j * lanes_per_group + lane_] = value;
-      if (lane_ + 1 < lanes_per_group) return;
-      std::array<Scalar<Real>, lanes_per_group> lane;
-      for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] = memory_[j * lanes_per_group + l];
-      sum_of_all += factor * static_cast<double>(sum_tree(lane)) + shift;
-    }
-  }
-
- private:
-  Scalar<Real>* memory_;
-  std::size_t lane_;
-};
-
-// Coordinates of the samples from i on, one for each lane. Where it is the last group and not full, its missing samples repeat its first.
-template <Number Real, bool last, class T>
-[[gnu::always_inline]] inline void load_point(const Block<T>& x, std::size_t i, std::size_t d, Real* point) {
-  for (std::size_t j = 0; j < d; ++j) {
-    const auto* column = x.data + j * x.stride + i;
-    point[j] = load<Real>(column);
-    if constexpr (last)
-      point[j] = select(first_lanes(x.size - i, static_cast<Real*>(nullptr)), point[j], Real(*column));
-  }
-}
-
-// Writes a number for each sample: all lanes, or the first `count` of the last group.
-template <bool last, Number Real>
-[[gnu::always_inline]] inline void store_some(const Real& value, Scalar<Real>* to, std::size_t count) {
-  if constexpr (last) {
-    alignas(64) Scalar<Real> lane[width<Real>];
-    store(value, lane);
-    for (std::size_t l = 0; l < count; ++l) to[l] = lane[l];
-  } else {
-    store(value, to);
-  }
-}
-
-// Calls body(i, last) for each group of a block.
-template <Number Real, class Body>
-[[gnu::always_inline]] inline void for_each_group(std::size_t size, Body&& body) {
-  std::size_t i = 0;
-  for (; i + width<Real> <= size; i += width<Real>) body(i, std::false_type{});
-  if constexpr (width < Real >> 1)
-    if (i < size) body(i, std::true_type{});
-}
 
 // Calls the potential with its dimension as a constant where it offers that.
 template <std::size_t D, class P, class Real>
@@ -155,27 +84,6 @@ concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
   v.shift(std::size_t{});
   v.factor(std::size_t{});
 };
-
-// So many groups go through a stage before the next stage takes them: the terms, what is made of them, the sums. Short loops, each with the
-// registers for itself and iterations that do not wait for one another, are faster than one long one, as long as what passes between them
-// stays in the first-level cache.
-inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
-  constexpr std::size_t bytes = 20480;
-  const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
-  return groups < 1 ? 1 : groups > groups_per_block ? groups_per_block : groups;
-}
-
-// Calls stage(i, place, last) for the next groups of a block, `first` on, `at_once` of them or what is left; returns how many they were. A
-// plain number takes one lane of each.
-template <Number Real, class Stage>
-[[gnu::always_inline]] inline std::size_t in_turn(std::size_t first, std::size_t size, std::size_t at_once,
-                                                  const Stage& stage) {
-  std::size_t place = 0, i = first;
-  for (; place < at_once && i + width<Real> <= size; ++place, i += lanes_per_group) stage(i, place, std::false_type{});
-  if constexpr (width < Real >> 1)
-    if (place < at_once && i < size) stage(i, place++, std::true_type{});
-  return place;
-}
 
 // Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
@@ -352,20 +260,11 @@ template <Number Real, class P>
   }
 }
 
-// Calls the reward with its dimension as a constant where it offers that.
-template <std::size_t D, class R, class Real>
-[[gnu::always_inline]] inline Real reward_at(const R& reward, const Real* x) {
-  if constexpr (D > 0 && requires { reward.template evaluate_in<D>(x); })
-    return reward.template evaluate_in<D>(x);
-  else
-    return reward(x);
-}
-
-// f_i + lambda R(x_i), in place.
+// f_i + lambda R(x_i), in place. D is the dimension where it is a constant and the reward offers to take it as one, else 0.
 template <Number Real, std::size_t D, class R>
 [[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples,
                                                  Scalar<Real> lambda, Scalar<Real>* f) {
-  if constexpr (D == 0 && in_full && requires(const Real* p) { reward.template evaluate_in<2>(p); }) {
+  if constexpr (D == 0 && in_full && requires(const Real* p) { reward.template operator()<2>(p); }) {
     if (samples.dimension == 2) return add_rewards<Real, 2>(reward, samples, lambda, f);
   }
   const Block<const Scalar<Real>> x = samples;
@@ -383,7 +282,13 @@ template <Number Real, std::size_t D, class R>
         } else {
           before = load<Real>(f + i);
         }
-        store_some<last>(fma(scale, reward_at<D>(reward, static_cast<const Real*>(point)), before), f + i, x.size - i);
+        const Real* at = point;
+        Real value;
+        if constexpr (D > 0)
+          value = reward.template operator()<D>(at);
+        else
+          value = reward(at);
+        store_some<last>(fma(scale, value, before), f + i, x.size - i);
       });
 }
 
@@ -423,16 +328,16 @@ void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>
   if (r.gradient) return pass<Real, D, Wanted::gradient, false>(v, x, r);
 }
 
+// Fills in the kernels of a part, over the number type N.
 template <Number N, class P>
-constexpr PotentialKernels<Scalar<N>, P> make_potential_kernels() {
-  PotentialKernels<Scalar<N>, P> k{&run_pass<N, 0, P>, nullptr};
+constexpr PotentialKernels<Scalar<N>, P> over(PotentialKernels<Scalar<N>, P> k) {
+  k.pass = &run_pass<N, 0, P>;
   if constexpr (AnyNumber<P>) k.mixed = &mixed<std::conditional_t<in_full, N, Scalar<N>>, P>;
   return k;
 }
-
 template <Number N, class R>
-constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
-  RewardKernels<Scalar<N>, R> k{&add_rewards<N, 0, R>, nullptr};
+constexpr RewardKernels<Scalar<N>, R> over(RewardKernels<Scalar<N>, R> k) {
+  k.add = &add_rewards<N, 0, R>;
   if constexpr (AnyNumber<R>) k.gradient = &reward_gradient<std::conditional_t<in_full, N, Scalar<N>>, R>;
   return k;
 }
@@ -444,33 +349,21 @@ constexpr RewardKernels<Scalar<N>, R> make_reward_kernels() {
 // derives from one is the user's own, as what it overrides is not in them.
 template <class T>
 concept IsBuiltIn = std::same_as<typename T::BuiltIn, T>;
-template <class Real, class P>
-const PotentialKernels<Real, P>& builtin_potential_kernels();
-template <class Real, class R>
-const RewardKernels<Real, R>& builtin_reward_kernels();
+template <class Kernels>
+const Kernels& builtin_kernels();
 
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
-// The number type of the kernels of T on populations of Real.
-template <class Real, class T>
-using KernelNumber = std::conditional_t<std::is_same_v<Real, float> && AnyNumber<T>, Lanes, Real>;
-
-// The kernels of a potential or reward. Those of a user's are compiled here.
-template <class Real, class P>
-const PotentialKernels<Real, P>& potential_kernels(const P&) {
-  if constexpr (IsBuiltIn<P>) {
-    return builtin_potential_kernels<Real, P>();
+// The kernels of a part: PotentialKernels<Real, P> or RewardKernels<Real, R>. Those of a user's are compiled here.
+template <class Kernels>
+const Kernels& kernels_of_part() {
+  using Part = typename Kernels::Part;
+  using Real = typename Kernels::Number;
+  if constexpr (IsBuiltIn<Part>) {
+    return builtin_kernels<Kernels>();
   } else {
-    static constexpr PotentialKernels<Real, P> kernels = kernel::make_potential_kernels<KernelNumber<Real, P>, P>();
-    return kernels;
-  }
-}
-template <class Real, class R>
-const RewardKernels<Real, R>& reward_kernels(const R&) {
-  if constexpr (IsBuiltIn<R>) {
-    return builtin_reward_kernels<Real, R>();
-  } else {
-    static constexpr RewardKernels<Real, R> kernels = kernel::make_reward_kernels<KernelNumber<Real, R>, R>();
+    using N = std::conditional_t<std::is_same_v<Real, float> && AnyNumber<Part>, Lanes, Real>;
+    static constexpr Kernels kernels = kernel::over<N>(Kernels{});
     return kernels;
   }
 }

@@ -30,7 +30,6 @@
 #include "implicit_diffusion/population.hpp"
 #include "implicit_diffusion/simd/dual.hpp"
 
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -142,8 +141,8 @@ class Potential : public PointwiseTiles<Real> {
     virtual void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const = 0;
     virtual bool has_mixed() const = 0;
     virtual std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const = 0;
-    virtual std::optional<double> largest_stable_step() const = 0;
-    virtual std::optional<GaussianMixture> law(std::span<const double> theta) const = 0;
+    virtual std::optional<double> largest_stable_step() const { return std::nullopt; }
+    virtual std::optional<GaussianMixture> law(std::span<const double> /*theta*/) const { return std::nullopt; }
   };
   explicit Potential(std::unique_ptr<Model> model) : model_(std::move(model)) {}
 
@@ -166,10 +165,10 @@ class Potential<Real>::Pointwise final : public Potential<Real>::Model {
   void prepare(std::span<const double> theta) override { v_.prepare(theta); }
 
   void pass(const Block<Real>& x, const Pass<Real>& request) const override {
-    potential_kernels<Real>(v_).pass(v_, x, request);
+    kernels_of_part<PotentialKernels<Real, P>>().pass(v_, x, request);
   }
   void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const override {
-    if (has_mixed()) potential_kernels<Real>(v_).mixed(v_, x, u, sums);
+    if (has_mixed()) kernels_of_part<PotentialKernels<Real, P>>().mixed(v_, x, u, sums);
   }
   bool has_mixed() const override { return AnyNumber<P>; }
 

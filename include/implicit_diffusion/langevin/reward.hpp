@@ -68,9 +68,11 @@ class Reward {
   struct Pointwise final : Model {
     explicit Pointwise(R reward) : r(std::move(reward)) {}
 
-    void add(Block<const Real> x, Real lambda, Real* f) const override { reward_kernels<Real>(r).add(r, x, lambda, f); }
+    void add(Block<const Real> x, Real lambda, Real* f) const override {
+      kernels_of_part<RewardKernels<Real, R>>().add(r, x, lambda, f);
+    }
     void gradient(Block<const Real> x, Real* out) const override {
-      if (has_gradient()) reward_kernels<Real>(r).gradient(r, x, out);
+      if (has_gradient()) kernels_of_part<RewardKernels<Real, R>>().gradient(r, x, out);
     }
     bool has_gradient() const override { return AnyNumber<R>; }
 

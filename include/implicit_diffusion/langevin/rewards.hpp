@@ -1,4 +1,5 @@
-// The built-in rewards. All know their expectation under a Gaussian: a closed form unless stated.
+// The rewards of the library. Most know their expectation under a Gaussian: a closed form unless stated. Those with a parameter D in their call take
+// the dimension as a constant there, 0 where it is not one.
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"
@@ -7,7 +8,6 @@
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -46,12 +46,8 @@ class HardReward {
   using BuiltIn = HardReward;
   HardReward(const std::vector<double>& centre, double width, double denominator) : bump_(centre, width, denominator) {}
 
-  template <class Real>
+  template <std::size_t D = 0, class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return evaluate_in<0>(x);
-  }
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
     return select(x[0] >= Real(0), bump_.evaluate_in<D>(x), Real(0));
   }
   double expectation(const Gaussian& g) const;
@@ -68,12 +64,8 @@ class SmoothReward {
   using BuiltIn = SmoothReward;
   SmoothReward(const std::vector<double>& centre, double width, double denominator, double softness);
 
-  template <class Real>
+  template <std::size_t D = 0, class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return evaluate_in<0>(x);
-  }
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
     return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const;
@@ -90,12 +82,8 @@ class BumpReward {
   using BuiltIn = BumpReward;
   BumpReward(const std::vector<double>& centre, double s) : bump_(centre, 2 * s, 1.0) {}
 
-  template <class Real>
+  template <std::size_t D = 0, class Real>
   [[gnu::always_inline]] Real operator()(const Real* x) const {
-    return evaluate_in<0>(x);
-  }
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real evaluate_in(const Real* x) const {
     return bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const { return bump_.tilt(g).mass; }
@@ -145,6 +133,20 @@ class RadiusReward {
  private:
   Constants centre_;
   double radius_, s_;
+};
+
+// R(x) = direction . x
+struct LinearReward {
+  static constexpr bool any_number = true;
+  std::vector<double> direction;
+
+  template <class N>
+  N operator()(const N* x) const {
+    using Real = Scalar<N>;
+    N sum = x[0] * static_cast<Real>(direction[0]);
+    for (std::size_t j = 1; j < direction.size(); ++j) sum = sum + x[j] * static_cast<Real>(direction[j]);
+    return sum;
+  }
 };
 
 }  // namespace implicit_diffusion

@@ -44,11 +44,17 @@ struct PhiloxRounds {
   }
 };
 
+// For those who have nothing to do between rounds.
+struct Nothing {
+  template <class Round>
+  [[gnu::always_inline]] constexpr void operator()(Round) const {}
+};
+
 // N counters in place. Their rounds take turns, so that none waits for its own products; after each, between(round) has its turn, round
 // being a constant of the type.
-template <class Word, std::size_t N, class Between>
+template <class Word, std::size_t N, class Between = Nothing>
 [[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys,
-                                             const Between& between) {
+                                             const Between& between = {}) {
   const auto turn = [&](auto round) __attribute__((always_inline)) {
     for (std::array<Word, 4>& c : counter) {
       const WideProduct<Word> p = multiply_wide(c[0], Word(0xD2511F53u));
@@ -61,10 +67,6 @@ template <class Word, std::size_t N, class Between>
     (turn(std::integral_constant<int, round>{}), ...);
   }
   (std::make_integer_sequence<int, 10>{});
-}
-template <class Word, std::size_t N>
-[[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys) {
-  philox(counter, keys, [](auto) __attribute__((always_inline)){});
 }
 
 template <class Word>
