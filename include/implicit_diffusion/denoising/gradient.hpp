@@ -253,28 +253,15 @@ class PathGradient {
 
 // Sampler and gradient of a chain as one, for nested loops with a fresh batch each step: those take sampling and gradient in one go.
 template <class T>
-class DenoisingEngine {
+class DenoisingEngine : public DenoisingSampler<T>, public PathGradient<T> {
  public:
   using Theta = typename StepsOf<T>::Theta;
 
   // As PathGradient's. The chain must live as long.
   DenoisingEngine(ReverseChain<T>& chain, typename StepsOf<T>::Reward reward, DenoisingObjective objective = {})
-      : sampler_(chain), gradient_(chain, std::move(reward), objective) {}
+      : DenoisingSampler<T>(chain), PathGradient<T>(chain, std::move(reward), objective) {}
 
-  void advance(PathBatch<T>& b, const Theta& theta, Moment at) { sampler_.advance(b, theta, at); }
-  void advance_all(std::span<PathBatch<T>> batches, const Theta& theta) { sampler_.advance_all(batches, theta); }
-  void estimate(const PathBatch<T>& b, const Theta& theta, std::int64_t step, Theta& gradient) {
-    gradient_.estimate(b, theta, step, gradient);
-  }
-  void sample_and_estimate(PathBatch<T>& b, const Theta& theta, Moment at, Theta& gradient) {
-    gradient_.sample_and_estimate(b, theta, at, gradient);
-  }
-  std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return gradient_.find_inadmissible(theta); }
-  DenoisingCost cost() const { return sampler_.cost() + gradient_.cost(); }
-
- private:
-  DenoisingSampler<T> sampler_;
-  PathGradient<T> gradient_;
+  DenoisingCost cost() const { return DenoisingSampler<T>::cost() + PathGradient<T>::cost(); }
 };
 
 }  // namespace implicit_diffusion

@@ -43,23 +43,6 @@ namespace implicit_diffusion {
 #endif
 namespace detail {
 
-template <class N, class Level>
-struct PlainPrediction {
-  const Level& level;
-  const N* y;
-  [[gnu::always_inline]] void predict(N* out) const { level.predict(y, out); }
-  [[gnu::always_inline]] void pull_back(const N* out, const N* c, N* back, N* sums) const {
-    level.pull_back(y, out, c, back, sums);
-  }
-};
-template <class N, std::size_t D, class Level>
-[[gnu::always_inline]] inline auto prediction_at(const Level& level, const N* y) {
-  if constexpr (requires { level.template at<N, D>(y); })
-    return level.template at<N, D>(y);
-  else
-    return PlainPrediction<N, Level>{level, y};
-}
-
 // score = factor out, or factor out - y.
 template <class Inner, bool minus_y>
 class PredictionLevel {
@@ -72,7 +55,7 @@ class PredictionLevel {
   class Here {
    public:
     [[gnu::always_inline]] Here(const PredictionLevel& level, const N* y)
-        : point_(prediction_at<N, D>(level.inner_, y)),
+        : point_(kernel::point_of<N, D>(level.inner_, y)),
           y_(y),
           d_(D ? D : level.d_),
           factor_(static_cast<Scalar<N>>(level.factor_)) {
@@ -95,7 +78,7 @@ class PredictionLevel {
 
    private:
     static constexpr std::size_t most = D ? D : largest_denoising_dimension;
-    decltype(prediction_at<N, D>(std::declval<const Inner&>(), std::declval<const N*>())) point_;
+    decltype(kernel::point_of<N, D>(std::declval<const Inner&>(), std::declval<const N*>())) point_;
     const N* y_;
     std::size_t d_;
     N factor_, out_[most];

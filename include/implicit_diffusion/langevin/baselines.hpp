@@ -17,10 +17,6 @@
 
 namespace implicit_diffusion {
 
-// V - lambda R. Throws an Error for a reward without gradient.
-template <class Real>
-Potential<Real> guided(Potential<Real> potential, Reward<Real> reward, double lambda);
-
 // Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an engine that offers
 // add_mixed(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed().
 template <class T>
@@ -102,8 +98,6 @@ class GuidedModel final : public Potential<Real>::Model {
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
     return potential_.find_inadmissible(theta);
   }
-  std::optional<double> largest_stable_step() const override { return std::nullopt; }
-  std::optional<GaussianMixture> law(std::span<const double>) const override { return std::nullopt; }
 
  private:
   Potential<Real> potential_;
@@ -113,6 +107,7 @@ class GuidedModel final : public Potential<Real>::Model {
 
 }  // namespace detail
 
+// V - lambda R. Throws an Error for a reward without gradient.
 template <class Real>
 Potential<Real> guided(Potential<Real> potential, Reward<Real> reward, double lambda) {
   if (!reward.has_gradient()) throw Error(ErrorKind::usage, "method", "guided needs a reward with a gradient");

@@ -291,7 +291,7 @@ class GradientEstimator {
 // Sampler and estimator of one energy. In the paper's order of the single loop both read p_k and theta_k, and one pass over the
 // population does them together.
 template <class T>
-class LangevinEngine {
+class LangevinEngine : public Langevin<T>, public GradientEstimator<T> {
  public:
   using E = EnergyOf<T>;
   using Samples = typename E::Samples;
@@ -299,26 +299,15 @@ class LangevinEngine {
 
   LangevinEngine(const E& energy, typename GradientEstimator<T>::Terms terms, LangevinOptions options,
                  Normaliser normaliser = Normaliser::n_minus_1)
-      : sampler_(energy, options), estimator_(energy, std::move(terms), {normaliser, options.workers}) {}
+      : Langevin<T>(energy, options), GradientEstimator<T>(energy, std::move(terms), {normaliser, options.workers}) {}
 
-  void advance(Samples& x, const Theta& theta, Moment at) { sampler_.advance(x, theta, at); }
-  void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
-    estimator_.estimate(x, theta, step, gradient);
-  }
   void advance_and_estimate(Samples& x, const Theta& theta, Moment at, Theta& gradient) {
-    sampler_.begin(x, theta);
-    const LangevinStep step = sampler_.step(at);
-    estimator_.estimate_with(sampler_.energy(), x, at.round, gradient, [&](std::size_t k, auto&&... request) {
-      sampler_.energy().step_and_add(E::tile(x, k), step, sampler_.nonfinite(k), request...);
+    this->begin(x, theta);
+    const LangevinStep step = this->step(at);
+    this->estimate_with(this->energy(), x, at.round, gradient, [&](std::size_t k, auto&&... request) {
+      this->energy().step_and_add(E::tile(x, k), step, this->nonfinite(k), request...);
     });
   }
-
-  bool all_finite() const { return sampler_.all_finite(); }
-  std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return estimator_.find_inadmissible(theta); }
-
- private:
-  Langevin<T> sampler_;
-  GradientEstimator<T> estimator_;
 };
 
 // Gamma = 0: for sampling alone.

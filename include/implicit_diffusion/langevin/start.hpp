@@ -4,7 +4,6 @@
 #include "implicit_diffusion/langevin/sampler.hpp"
 
 #include <cstdint>
-#include <utility>
 #include <variant>
 #include <vector>
 
