@@ -77,14 +77,8 @@ double radius(const EulerChain& chain, double eta) {
 
 // The functions that multiply a and b.
 std::vector<double> decay_basis(DecayRegime regime, double frequency, double horizon) {
-  switch (regime) {
-    case DecayRegime::exponential:
-      return {1};
-    case DecayRegime::critical:
-      return {1, horizon};
-    case DecayRegime::oscillating:
-      break;
-  }
+  if (regime == DecayRegime::exponential) return {1};
+  if (regime == DecayRegime::critical) return {1, horizon};
   return {std::cos(frequency * horizon), std::sin(frequency * horizon)};
 }
 

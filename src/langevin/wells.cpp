@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace implicit_diffusion {
 namespace {
@@ -46,10 +47,7 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
   centre_.fill(size_ * dimension_, [&](std::size_t k) { return centres_[k / dimension_][k % dimension_]; });
   slope_.fill(size_ * dimension_,
               [&](std::size_t k) { return 2.0 / q * centres_[k / dimension_][k % dimension_] * unit; });
-  for (const auto& c : centres_) {
-    squares_.push_back(0);
-    for (const double v : c) squares_.back() += v * v;
-  }
+  for (const auto& c : centres_) squares_.push_back(std::inner_product(c.begin(), c.end(), c.begin(), 0.0));
   double steepest = 1;
   for (std::size_t i = 0; i < size_; ++i) {
     steepness_.push_back(0);
@@ -78,8 +76,7 @@ void EqualWells::update_radius() {
 }
 
 GaussianMixture EqualWells::law_of(std::span<const double> weights) const {
-  double total = 0;
-  for (const double w : weights) total += w;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<double> covariance(dimension_ * dimension_);
   for (std::size_t j = 0; j < dimension_; ++j) covariance[j * dimension_ + j] = q_ / 2;
   GaussianMixture m;
@@ -93,8 +90,7 @@ GaussianMixture EqualWells::law_of(std::span<const double> weights) const {
 void SoftmaxWells::prepare(std::span<const double> theta) {
   const double top = *std::max_element(theta.begin(), theta.end());
   weight_.fill(theta.size(), [&](std::size_t i) { return exp(theta[i] - top); });
-  double sum = 0;
-  for (const double w : weight_.exact()) sum += w;
+  const double sum = std::accumulate(weight_.exact().begin(), weight_.exact().end(), 0.0);
   const double norm = top + log(sum);
   set_log_weights([&](std::size_t i) { return theta[i] - norm; });
   for (std::size_t i = 0; i < theta.size(); ++i) weight_.set(i, weight_.exact()[i] / sum);

@@ -53,12 +53,12 @@ class BatchWriter {
   // A theta is saved when it is first met.
   std::uint64_t number_of(const std::shared_ptr<const typename StepsOf<T>::Theta>& theta) {
     const auto known = std::find(thetas_.begin(), thetas_.end(), theta);
+    const auto number = static_cast<std::uint64_t>(known - thetas_.begin());
     if (known == thetas_.end()) {
-      io::save(writer_, "replay-" + std::to_string(thetas_.size()), *theta);
+      io::save(writer_, "replay-" + std::to_string(number), *theta);
       thetas_.push_back(theta);
-      return thetas_.size() - 1;
     }
-    return static_cast<std::uint64_t>(known - thetas_.begin());
+    return number;
   }
 
   io::CheckpointWriter& writer_;
@@ -80,7 +80,7 @@ class BatchReader {
   void restore(const std::string& name, PathBatch<T>& b) {
     using io::restore;
     restore(reader_, name + ".birth", b.birth);
-    b.step = number(name + ".step");
+    b.step = static_cast<std::size_t>(reader_.template number<std::uint64_t>(name + ".step"));
     if (b.step > chain_.steps()) reader_.refuse(name + ".step", "is beyond the last step");
     restore(reader_, name + ".points", b.points);
     if (find_nonfinite(b.points)) reader_.refuse(name + ".points", "holds a number that is not finite");
@@ -121,9 +121,6 @@ class BatchReader {
   }
 
  private:
-  std::size_t number(const std::string& name) const {
-    return static_cast<std::size_t>(reader_.template number<std::uint64_t>(name));
-  }
   std::shared_ptr<const Theta> theta_of(std::uint64_t number) {
     if (number > thetas_.size()) reader_.refuse("replay-" + std::to_string(number), "is out of turn");
     if (number == thetas_.size()) {
