@@ -2,6 +2,7 @@
 
 #include "experiment/checkpoints.hpp"
 #include "experiment/console.hpp"
+#include "experiment/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@ FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folde
   if (!quiet)
     print_error(found_ ? fmt::format("{}: goes on with {} parts done\n", c.experiment, parts_.size())
                        : fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+  write_configuration(folder, c);
 }
 
 std::optional<std::vector<double>> FinishedParts::find(const std::string& name) const {

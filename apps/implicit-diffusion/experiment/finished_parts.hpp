@@ -18,8 +18,9 @@ namespace program {
 
 class FinishedParts {
  public:
-  // To resume is to begin with what the newest whole checkpoint has, and to say how much that is. Throws a data Error
-  // where there are checkpoints and none is whole, or where it is one of another configuration.
+  // To resume is to begin with what the newest whole checkpoint has, to say how much that is, and to write the
+  // configuration. Throws a data Error where there are checkpoints and none is whole, or where it is one of another
+  // configuration.
   FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet);
 
   // The numbers of a part that is finished. May be called from several threads, as keep may.

@@ -123,9 +123,9 @@ int exit_code(const std::string& status, int signal) {
 int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, const RunOptions& o,
                   const std::function<FinishedRun(std::size_t, const RunContext&)>& run, const Experiment& experiment) {
   const Common& c = *seeds.front();
-  if (c.seed + o.repeats - 1 > largest_seed)
+  if (c.seed + seeds.size() - 1 > largest_seed)
     throw Error(ErrorKind::usage, "--repeats",
-                fmt::format("{} runs from seed {} need seeds beyond {}", o.repeats, c.seed, largest_seed));
+                fmt::format("{} runs from seed {} need seeds beyond {}", seeds.size(), c.seed, largest_seed));
   const Interrupt interrupt;
   const OpenFolder folder = open_folder(o, c);
   if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, experiment);

@@ -25,6 +25,8 @@ const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERS
 
 std::string minus(const std::string& number) { return number.starts_with('-') ? "−" + number.substr(1) : number; }
 
+std::string fixed(double v, int decimals) { return minus(fmt::format("{:.{}f}", v, decimals)); }
+
 std::string four_digits(double v) { return minus(fmt::format("{:.4g}", v)); }
 
 std::vector<std::string> column_text(const std::vector<double>& values) {

@@ -11,6 +11,8 @@ namespace program {
 
 // With the true minus, as the axes have it.
 std::string minus(const std::string& number);
+// A number with so many decimals, and the true minus.
+std::string fixed(double v, int decimals);
 // A number to four significant digits or so, for running text.
 std::string four_digits(double v);
 // Numbers of one column of a table, with the same decimals: four significant digits for the largest. Empty where one is

@@ -18,8 +18,8 @@ namespace implicit_diffusion::report {
 
 struct Series {
   std::string label;
-  std::vector<double> x;  // ascending
-  std::vector<double> y;
+  std::vector<double> x = {};  // ascending
+  std::vector<double> y = {};
   std::vector<double> low =
       {};  // a band around the curve, for example quantiles over seeds: both empty, or both as long as x
   std::vector<double> high = {};
@@ -35,7 +35,7 @@ struct LineChart {
   std::string title;
   std::string x_label;
   std::string y_label;
-  std::vector<Series> series;
+  std::vector<Series> series = {};
   std::vector<Level> levels = {};
   bool log_x = false;
   bool log_y = false;

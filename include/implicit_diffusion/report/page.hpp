@@ -28,7 +28,7 @@ struct Fact {
 // Columns in which every cell is a number (or empty) are aligned to the right. Short rows are filled with empty cells.
 struct Table {
   std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::vector<std::string>> rows = {};
   bool wrap = false;  // cells are sentences, which go over several lines
 };
 
