@@ -1,19 +1,15 @@
-#include "rates/experiment.hpp"
-
-#include "implicit_diffusion/langevin/rates.hpp"
 #include "problems/mean_field.hpp"
+#include "rates/curves.hpp"
+#include "rates/experiment.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
 
 namespace program {
+namespace {
 
 using namespace implicit_diffusion;
-using Rows = std::vector<CheckRow>;
-
-namespace {
 
 // E|X - c| of a standard normal X by Simpson's rule, on either side of the kink.
 double mean_distance(double c) {
@@ -75,68 +71,55 @@ RateRow worst_by_hand(double horizon, const std::vector<double>& targets, Averag
   return worst;
 }
 
-void check_flow(Rows& rows) {
-  constexpr double digits = 1e-10, flow_digits = 2e-6;
-  const std::vector<double> targets{1, 2.5, 6};
-  std::vector<double> expected, got;
-  for (const double c : targets) expected.push_back(gap_by_quadrature(c)), got.push_back(initial_gap(c));
-  rows.push_back(compare("l(0) - inf l, quadrature", expected, got, digits));
+std::vector<double> as_vector(const MeanField& s) { return {s.theta, s.m, s.v, s.average}; }
 
-  const std::vector<double> times{1, 12};
-  expected.clear(), got.clear();
+std::vector<CheckRow> check_rates() {
+  constexpr double digits = 1e-10, flow_digits = 2e-6;
+  const problems::MeanFieldAnswers known;
+  const auto follow = [&](const SchedulePair& schedules) {
+    return mean_field_recursion(schedules, known.target, known.steps);
+  };
+  const std::vector<MeanField> s = follow(cube_root_pair(known.scale)),
+                               wrong = follow({{known.scale, 0.5}, {known.scale, 1.0}});
+  const std::vector<double> after_5 = as_vector(known.after_5), after_1000{s[1].theta, s[1].average},
+                            known_1000{known.theta_after_1000, known.average_after_1000};
+
+  const std::vector<double> targets{1, 2.5, 6}, times{1, 12};
+  std::vector<double> gaps_by_hand, gaps, flows_by_hand, flows;
   for (const double c : targets) {
+    gaps_by_hand.push_back(gap_by_quadrature(c));
+    gaps.push_back(initial_gap(c));
     const std::vector<MeanField> flow = mean_field_flow(c, times);
     for (std::size_t i = 0; i < times.size(); ++i) {
       const MeanField hand = flow_by_hand(c, static_cast<int>(times[i]));
-      expected.insert(expected.end(), {hand.theta, hand.m, hand.v, hand.average});
-      got.insert(got.end(), {flow[i].theta, flow[i].m, flow[i].v, flow[i].average});
+      flows_by_hand.insert(flows_by_hand.end(), {hand.theta, hand.m, hand.v, hand.average});
+      flows.insert(flows.end(), {flow[i].theta, flow[i].m, flow[i].v, flow[i].average});
     }
   }
-  rows.push_back(compare("flow, midpoint rule in small steps", expected, got, flow_digits));
 
-  const auto numbers = [](const std::vector<RateRow>& all) {
-    std::vector<double> out;
-    for (const RateRow& r : all) out.insert(out.end(), {r.horizon, r.worst_average, r.worst_target});
-    return out;
-  };
-  std::vector<RateRow> by_hand;
+  std::vector<RateRow> flow_rows, recursion_rows;
   for (const double time : times)
-    by_hand.push_back(
+    flow_rows.push_back(
         worst_by_hand(time, targets, [&](double c) { return flow_by_hand(c, static_cast<int>(time)).average; }));
-  rows.push_back(
-      compare("worst of the flow, by hand", numbers(by_hand), numbers(flow_rates(targets, times)), flow_digits));
-
-  by_hand.clear();
   const std::vector<std::int64_t> steps{10, 300};
   constexpr double scale = 0.5;
   for (const std::int64_t k : steps)
-    by_hand.push_back(
+    recursion_rows.push_back(
         worst_by_hand(static_cast<double>(k), targets, [&](double c) { return average_by_hand(c, scale, k); }));
-  rows.push_back(compare("worst of the recursion, by hand", numbers(by_hand),
-                         numbers(discrete_rates(1.0 / 3, scale, targets, steps)), digits));
 
   // Slopes of 2 K^-0.4, one of the points moved: those of least squares at log K = 0, 1, 3.
   const std::vector<RateRow> line{
       {1, 2, 1}, {std::exp(1.0), 2 * std::exp(-0.4 + 0.7), 1}, {std::exp(3.0), 2 * std::exp(-1.2), 1}};
-  rows.push_back(
-      compare("fitted slope, by hand", std::vector{-0.4 - 0.7 / 14}, std::vector{fitted_slope(line)}, digits));
-}
-
-Rows check_rates() {
-  const problems::MeanFieldAnswers known;
-  constexpr double digits = 1e-10;
-  const auto numbers = [](const MeanField& s) { return std::vector<double>{s.theta, s.m, s.v, s.average}; };
-  const std::vector<MeanField> s = mean_field_recursion(cube_root_pair(known.scale), known.target, known.steps);
-  const std::vector<double> after_5 = numbers(known.after_5);
-  const std::vector<double> after_1000{known.theta_after_1000, known.average_after_1000};
-  const SchedulePair square_roots{{known.scale, 0.5}, {known.scale, 1.0}};
-  const std::vector<MeanField> wrong = mean_field_recursion(square_roots, known.target, known.steps);
-  Rows rows{
-      compare("after 5 steps, known numbers", after_5, numbers(s[0]), digits),
-      compare("after 1000 steps, known numbers", after_1000, std::vector<double>{s[1].theta, s[1].average}, digits),
-      must_be_off(compare("  with square roots for cube roots", after_5, numbers(wrong[0]), digits))};
-  check_flow(rows);
-  return rows;
+  return {
+      compare("after 5 steps, known numbers", after_5, as_vector(s[0]), digits),
+      compare("after 1000 steps, known numbers", known_1000, after_1000, digits),
+      must_be_off(compare("  with square roots for cube roots", after_5, as_vector(wrong[0]), digits)),
+      compare("l(0) - inf l, quadrature", gaps_by_hand, gaps, digits),
+      compare("flow, midpoint rule in small steps", flows_by_hand, flows, flow_digits),
+      compare("worst of the flow, by hand", numbers_of(flow_rows), numbers_of(flow_rates(targets, times)), flow_digits),
+      compare("worst of the recursion, by hand", numbers_of(recursion_rows),
+              numbers_of(discrete_rates(1.0 / 3, scale, targets, steps)), digits),
+      compare("fitted slope, by hand", std::vector{-0.4 - 0.7 / 14}, std::vector{fitted_slope(line)}, digits)};
 }
 
 }  // namespace

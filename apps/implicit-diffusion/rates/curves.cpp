@@ -29,6 +29,12 @@ std::string label_of(const RateCurve& c) {
   return c.kind == "flow" ? "the flow" : fmt::format("a = b = {}", as_fraction(c.exponent));
 }
 
+std::vector<double> numbers_of(const std::vector<RateRow>& rows) {
+  std::vector<double> numbers;
+  for (const RateRow& r : rows) numbers.insert(numbers.end(), {r.horizon, r.worst_average, r.worst_target});
+  return numbers;
+}
+
 Json json_of(const std::vector<RateCurve>& curves) {
   Json results = Json::array(), slopes = Json::array();
   for (const RateCurve& c : curves) {

@@ -5,7 +5,6 @@
 #include "implicit_diffusion/langevin/rates.hpp"
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 namespace program {
@@ -23,6 +22,9 @@ double promised_exponent(const RateCurve& c);
 // A number as a fraction where it is one that people know.
 std::string as_fraction(double v);
 std::string label_of(const RateCurve& c);
+
+// The rows' numbers, row by row.
+std::vector<double> numbers_of(const std::vector<implicit_diffusion::RateRow>& rows);
 
 // The keys of summary.json, and back from there.
 Json json_of(const std::vector<RateCurve>& curves);

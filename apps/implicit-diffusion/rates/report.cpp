@@ -1,8 +1,7 @@
-#include "rates/experiment.hpp"
-
 #include "figures/tables.hpp"
 #include "implicit_diffusion/report/chart.hpp"
 #include "rates/curves.hpp"
+#include "rates/experiment.hpp"
 
 #include <fmt/format.h>
 
@@ -20,16 +19,14 @@ report::Figure draw(const std::vector<RateCurve>& curves, const std::string& kin
   report::LineChart chart{.title = title,
                           .x_label = x_label,
                           .y_label = "worst average of |∇ℓ|² / (ℓ(θ₀) − inf ℓ)",
-                          .series = {},
                           .log_x = true,
                           .log_y = true};
   std::string caption;
   for (const RateCurve& c : curves) {
     if (c.kind != kind) continue;
-    report::Series measured{label_of(c), {}, {}};
     const double power = promised_exponent(c);
-    report::Series bound{
-        power == 0 ? "constant" : fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power)), {}, {}};
+    report::Series measured{label_of(c)},
+        bound{power == 0 ? "constant" : fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power))};
     for (const RateRow& row : c.rows) {
       measured.x.push_back(row.horizon);
       measured.y.push_back(row.worst_average);
@@ -52,10 +49,8 @@ std::string RatesExperiment::report(const std::filesystem::path& folder) const {
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}: {} targets, up to {} steps and time {:.0f}", c.experiment,
                                             c.targets.size(), c.steps.back(), c.times.back()),
-                    .facts = {},
-                    .sections = {},
                     .footer = footer};
-  report::Table table{{"", "horizon", "worst average", "at c ="}, {}};
+  report::Table table{{"", "horizon", "worst average", "at c ="}};
   for (const RateCurve& curve : curves) {
     page.facts.push_back({label_of(curve), four_digits(fitted_slope(curve.rows)),
                           fmt::format("slope; the bound’s is {}", as_fraction(promised_exponent(curve)))});
@@ -70,19 +65,17 @@ std::string RatesExperiment::report(const std::filesystem::path& folder) const {
           "population stays one, and the loop is a recursion of its mean, its variance and θ. The theorems bound "
           "the average of |∇ℓ|² over the steps by a constant times a power of their number, over all problems at "
           "once; on a single problem the average falls faster as soon as θ has arrived. Bounds are from above: a slope "
-          "that is as steep as the bound’s, or steeper, agrees with it. What tests the power is "
-          "the worst case over the targets c, divided by ℓ(θ₀) − inf ℓ, which the bound is proportional to.\n\n"
+          "that is as steep as the bound’s, or steeper, agrees with it. What tests the power is the worst case over "
+          "the "
+          "targets c, divided by ℓ(θ₀) − inf ℓ, which the bound is proportional to.\n\n"
           "The bound for steps γₖ = c₁ k^(−a), εₖ = k^(−b) is K^max(a+b−1, −a, −b), up to logarithms: −1/3 at best, "
-          "for a = b = 1/3, and K^0, no decay at all, for a = b = 1/2, the pair that the paper’s "
-          "statement names (its proof has the other one). For the "
-          "flow with εₜ = min(1, 1/√t) it is T^(−1/2).",
-      .figures = {}};
+          "for a = b = 1/3, and K^0, no decay at all, for a = b = 1/2, the pair that the paper’s statement names (its "
+          "proof has the other one). For the flow with εₜ = min(1, 1/√t) it is T^(−1/2)."};
   section.figures.push_back(draw(curves, "discrete", "In steps", "steps K"));
   if (std::any_of(curves.begin(), curves.end(), [](const RateCurve& k) { return k.kind == "flow"; }))
     section.figures.push_back(draw(curves, "flow", "In continuous time", "time T"));
-  section.tables = {table};
-  page.sections.push_back(std::move(section));
-  page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));
+  section.tables = {std::move(table)};
+  page.sections = {std::move(section), repeat_section(c.resolved.text(), folder, "")};
   return report::to_html(page);
 }
 

@@ -1,29 +1,19 @@
-#include "rates/experiment.hpp"
-
-#include "experiment/console.hpp"
 #include "experiment/finished_parts.hpp"
-#include "experiment/interrupt.hpp"
 #include "experiment/runs.hpp"
 #include "rates/curves.hpp"
+#include "rates/experiment.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace program {
+namespace {
 
 using namespace implicit_diffusion;
 
-std::unique_ptr<Experiment> read_rates(const Document& d) {
-  return std::make_unique<RatesExperiment>(read_rates_configuration(d));
-}
-
-int RatesExperiment::run(const RunOptions& o) const {
-  const RatesConfiguration& c = configuration();
-  const Interrupt interrupt;
-  const OpenFolder folder = open_folder(o, c);
-  FinishedParts parts(c, folder.path, o.resume, o.quiet);
-  if (o.resume) write_configuration(folder.path, c);
+FinishedRun run_once(const RatesConfiguration& c, const RunContext& context) {
+  FinishedParts parts(c, context.folder, context.resume, context.quiet);
   std::vector<RateCurve> curves;
   // A curve that was finished before, if it has these horizons: with --resume there may be others.
   const auto add_curve = [&](const char* kind, double exponent, const auto& horizons, auto&& make) {
@@ -36,13 +26,11 @@ int RatesExperiment::run(const RunOptions& o) const {
     if (!std::equal(found.rows.begin(), found.rows.end(), horizons.begin(), horizons.end(),
                     [](const RateRow& row, auto h) { return row.horizon == static_cast<double>(h); })) {
       found.rows = make();
-      std::vector<double> rows;
-      for (const RateRow& row : found.rows) rows.insert(rows.end(), {row.horizon, row.worst_average, row.worst_target});
-      parts.keep(part, rows);
+      parts.keep(part, numbers_of(found.rows));
     }
+    context.progress->say(label_of(found) + " done");
     curves.push_back(std::move(found));
-    if (!o.quiet) print_error(fmt::format("{}: {} done\n", c.experiment, label_of(curves.back())));
-    return !interrupt.token().stop_requested();
+    return !context.stop.stop_requested();
   };
   bool all = true;
   for (const double a : c.exponents)
@@ -59,11 +47,11 @@ int RatesExperiment::run(const RunOptions& o) const {
   s.status = all ? "completed" : "interrupted";
   s.seconds = parts.seconds();
   s.more = json_of(curves);
-  io::write_file(folder.path / "summary.json", to_json(s));
+  io::write_file(context.folder / "summary.json", to_json(s));
 
   std::string text = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
   text += fmt::format("  {:<12}{:>14}{:>16}{:>12}{:>18}\n", "", "horizon", "worst average", "slope", "the theorem's");
-  for (const RateCurve& curve : curves) {
+  for (const RateCurve& curve : curves)
     for (const RateRow& row : curve.rows) {
       const bool last = &row == &curve.rows.back();
       text +=
@@ -71,9 +59,19 @@ int RatesExperiment::run(const RunOptions& o) const {
                       row.horizon, row.worst_average, last ? fmt::format("{:.3f}", fitted_slope(curve.rows)) : "",
                       last ? fmt::format("{:.3f}", promised_exponent(curve)) : "");
     }
-  }
-  close_run(folder.path, text, o, *this);
-  return exit_code(s.status, interrupt.signal());
+  return {std::move(s), std::move(text), {}};
+}
+
+}  // namespace
+
+std::unique_ptr<Experiment> read_rates(const Document& d) {
+  return std::make_unique<RatesExperiment>(read_rates_configuration(d));
+}
+
+int RatesExperiment::run(const RunOptions& o) const {
+  const Common* const one[] = {&configuration()};
+  return run_or_repeat(
+      one, 1, o, [&](std::size_t, const RunContext& context) { return run_once(configuration(), context); }, *this);
 }
 
 }  // namespace program
