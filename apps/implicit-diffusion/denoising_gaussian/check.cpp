@@ -1,11 +1,7 @@
 // The denoising diffusion that can be solved: known numbers of its theory, and a queue of samples against it.
 #include "denoising_gaussian/experiment.hpp"
-#include "denoising_gaussian/queue.hpp"
-
-#include <cmath>
 
 namespace program {
-
 namespace {
 
 using namespace implicit_diffusion;
@@ -33,7 +29,7 @@ std::vector<CheckRow> check_denoising_gaussian(const DenoisingGaussianConfigurat
                     std::sqrt(static_cast<double>(c.repeats)));
     got.push_back(0);
     for (std::size_t r = 0; r < static_cast<std::size_t>(c.repeats); ++r)
-      got.back() += sampled_queue(model, m, c.batch, loop_seed(c.seed, e, r)).theta.back();
+      got.back() += sampled_queue(c, model, e, r).theta.back();
     got.back() /= static_cast<double>(c.repeats);
     seen = std::max(seen, std::abs(expected.back() - halved.back()) / error.back());
   }

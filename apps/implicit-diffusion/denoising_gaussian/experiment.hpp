@@ -6,10 +6,10 @@
 #include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
+#include "implicit_diffusion/loop/state.hpp"
 
 #include <cmath>
-#include <cstdint>
-#include <vector>
+#include <stop_token>
 
 namespace program {
 
@@ -41,6 +41,17 @@ class DenoisingGaussianExperiment final : public ExperimentOf<DenoisingGaussianC
   // It repeats each of its loops already.
   Repeats repeats() const override { return {.key = "repeats", .refusal = {}}; }
 };
+
+// A queue of samples without warm start (Algorithm 7), for 2 M steps.
+struct SampledQueue {
+  std::vector<double> theta;  // after 0, 1, ... steps
+  implicit_diffusion::Outcome outcome;
+  std::int64_t evaluations = 0;  // of the score, each of a batch
+};
+// Each repeat of each setting has a seed of its own: loops are independent of each other.
+SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const implicit_diffusion::GaussianDenoising& model,
+                           std::size_t setting, std::size_t repeat, std::stop_token stop = {},
+                           const std::function<void(std::int64_t step)>& observe = {});
 
 // Reverse chains: the order of each kind of step, and a small diffusion with all its numbers.
 std::vector<CheckRow> check_chains();

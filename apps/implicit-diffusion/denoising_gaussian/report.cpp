@@ -1,7 +1,6 @@
-#include "denoising_gaussian/experiment.hpp"
-
 #include "denoising_gaussian/results.hpp"
 #include "experiment/summary.hpp"
+#include "experiment/table_reader.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -10,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace program {
@@ -37,29 +35,14 @@ void add_bar(report::Series& s, double x, double width, double y, double error) 
   for (const double share : {-0.5, 0.0, 0.5}) add(x + share * width, y, low, y + 2 * error);
 }
 
-constexpr DecayRegime regimes[] = {DecayRegime::exponential, DecayRegime::critical, DecayRegime::oscillating};
+const EnumNames<DecayRegime> headings{
+    {"4η < 1", DecayRegime::exponential}, {"4η = 1", DecayRegime::critical}, {"4η > 1", DecayRegime::oscillating}};
+std::string_view heading(double eta) { return name_of(decay_regime(eta), headings); }
 
-std::string heading(DecayRegime regime) {
-  switch (regime) {
-    case DecayRegime::exponential:
-      return "4η < 1";
-    case DecayRegime::critical:
-      return "4η = 1";
-    case DecayRegime::oscillating:
-      break;
-  }
-  return "4η > 1";
-}
 std::string form(double eta) {
-  switch (decay_regime(eta)) {
-    case DecayRegime::exponential:
-      return fmt::format("e^(−{} T)", four_digits(decay_rate(eta)));
-    case DecayRegime::critical:
-      return "T e^(−T)";
-    case DecayRegime::oscillating:
-      break;
-  }
-  return "e^(−T), oscillating";
+  const DecayRegime regime = decay_regime(eta);
+  if (regime == DecayRegime::exponential) return fmt::format("e^(−{} T)", four_digits(decay_rate(eta)));
+  return regime == DecayRegime::critical ? "T e^(−T)" : "e^(−T), oscillating";
 }
 
 // The gap over the horizon: the two theories as curves, the samples as bars.
@@ -68,10 +51,9 @@ report::Figure draw_gaps(const DenoisingGaussianConfiguration& c, const std::vec
   report::LineChart chart{.title = fmt::format("{}: {}", shown_eta(eta), form(eta)),
                           .x_label = "horizon T",
                           .y_label = "|θ(2T) − target|",
-                          .series = {},
                           .log_y = true};
   constexpr int points = 240;
-  report::Series delay{"theory", {}, {}}, recursion{"recursion", {}, {}}, sampled{"sampled", {}, {}};
+  report::Series delay{"theory"}, recursion{"recursion"}, sampled{"sampled"};
   for (int i = 0; i <= points; ++i) {
     const double horizon = first + (last - first) * i / points;
     delay.x.push_back(horizon);
@@ -87,21 +69,20 @@ report::Figure draw_gaps(const DenoisingGaussianConfiguration& c, const std::vec
   for (const GaussianRow& row : rows)
     add_bar(sampled, row.horizon, width, std::abs(row.theta - c.target), row.standard_error);
   chart.series = {std::move(delay), std::move(recursion), std::move(sampled)};
-  return {report::to_svg(chart), fmt::format("{}: rate {} in theory, {} fitted to it.", heading(decay_regime(eta)),
+  return {report::to_svg(chart), fmt::format("{}: rate {} in theory, {} fitted to it.", heading(eta),
                                              four_digits(decay_rate(eta)), four_digits(fitted_rate(c, eta)))};
 }
 
 // theta over time in three ways.
 report::Figure draw_path(const DenoisingGaussianConfiguration& c, const GaussianPath& p) {
-  report::LineChart chart{.title = fmt::format("{}, {}", heading(decay_regime(p.eta)), shown_eta(p.eta)),
+  report::LineChart chart{.title = fmt::format("{}, {}", heading(p.eta), shown_eta(p.eta)),
                           .x_label = "time t",
                           .y_label = "θ",
-                          .series = {},
                           .levels = {{c.target, "target"}}};
   const GaussianDenoising model = c.model(p.eta, c.path_horizon);
   const int m = c.slots(c.path_horizon);
   const double h = c.path_horizon / m;
-  report::Series delay{"theory", {0}, {c.theta_0}}, recursion{"recursion", {}, {}}, sampled{"sampled", {}, {}};
+  report::Series delay{"theory", {0}, {c.theta_0}}, recursion{"recursion"}, sampled{"sampled"};
   constexpr int points = 150;
   for (int i = 0; i <= points; ++i) {
     const double t = c.path_horizon * (1 + static_cast<double>(i) / points);
@@ -134,20 +115,19 @@ std::string chance(const GaussianResults& r) {
 }
 
 report::Table rates_table(const DenoisingGaussianConfiguration& c) {
-  report::Table table{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}, {}};
+  report::Table table{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}};
   for (const double eta : c.etas)
-    table.rows.push_back({four_digits(eta), four_digits(4 * eta), form(eta), fmt::format("{:.4f}", fitted_rate(c, eta)),
-                          fmt::format("{:.4f}", decay_rate(eta))});
+    table.rows.push_back(
+        {four_digits(eta), four_digits(4 * eta), form(eta), fixed(fitted_rate(c, eta), 4), fixed(decay_rate(eta), 4)});
   return table;
 }
 
 report::Table rows_table(const GaussianResults& r) {
-  report::Table table{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}, {}};
+  report::Table table{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}};
   for (const GaussianRow& row : r.rows)
-    table.rows.push_back({four_digits(row.eta), four_digits(row.horizon), minus(fmt::format("{:.4f}", row.theta)),
-                          fmt::format("{:.4f}", row.standard_error), minus(fmt::format("{:.4f}", row.mean_field)),
-                          minus(fmt::format("{:.4f}", row.delay_equation)),
-                          minus(fmt::format("{:.2f}", distance(row)))});
+    table.rows.push_back({four_digits(row.eta), four_digits(row.horizon), fixed(row.theta, 4),
+                          fixed(row.standard_error, 4), fixed(row.mean_field, 4), fixed(row.delay_equation, 4),
+                          fixed(distance(row), 2)});
   return table;
 }
 
@@ -161,8 +141,6 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
       .title = c.title,
       .subtitle = fmt::format("{}, seed {}: {} horizons, {} values of η, {} loops of each with batches of {}",
                               c.experiment, c.seed, c.horizons.size(), c.etas.size(), c.repeats, c.batch),
-      .facts = {},
-      .sections = {},
       .footer = footer};
   const std::size_t all = c.horizons.size() * c.etas.size();
   if (status != "completed")
@@ -176,13 +154,10 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
       .heading = "How far θ is from the target after 2T",
       .text =
           "Samples go from noise to data in the time T, by the reverse diffusion of N(θ, 1), and θ is to earn the "
-          "reward "
-          "−(x − target)². A queue holds batches at all stages of their way. In each iteration every batch makes one "
-          "step, "
-          "and θ makes one along the gradient of the batch that has come out. What comes out was made with the θ of "
-          "the "
-          "last T, so θ follows a delay equation: it stands still up to T, when the first batch is ready, and the "
-          "question is where it is at 2T.\n\n"
+          "reward −(x − target)². A queue holds batches at all stages of their way. In each iteration every batch "
+          "makes one step, and θ makes one along the gradient of the batch that has come out. What comes out was made "
+          "with the θ of the last T, so θ follows a delay equation: it stands still up to T, when the first batch is "
+          "ready, and the question is where it is at 2T.\n\n"
           "The theory in plain words: a longer horizon brings θ(2T) closer to the target, exponentially, but how fast "
           "depends on η, the speed of θ in a unit of time. The rate e^(−T) holds only for 4η > 1, where θ also swings "
           "around the target. At 4η = 1 the gap is T e^(−T), and below it is e^(−rT) with r = 1 − √(1 − 4η), which is "
@@ -193,8 +168,7 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
               "recursion, which comes to rest not at the target but near {} (long horizons), so that its curve levels "
               "off where the theory’s goes on. That difference is proportional to the length of a step. Sampled "
               "points are means over {} independent loops; the recursion is exactly what they have in the mean.",
-              c.steps_per_time, four_digits(rest), c.repeats),
-      .figures = {}};
+              c.steps_per_time, four_digits(rest), c.repeats)};
   for (const double eta : c.etas) {
     std::vector<GaussianRow> rows;
     for (const GaussianRow& row : r.rows)
@@ -206,9 +180,8 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
   report::Section paths{.heading = fmt::format("θ over time, T = {}", four_digits(c.path_horizon)),
                         .text = fmt::format("The largest η of each regime. The band around the sampled curve is two "
                                             "standard errors of the mean of {} loops.",
-                                            c.repeats),
-                        .figures = {}};
-  for (const DecayRegime regime : regimes) {
+                                            c.repeats)};
+  for (const auto& [words, regime] : headings) {
     const GaussianPath* largest = nullptr;
     for (const GaussianPath& p : r.paths)
       if (decay_regime(p.eta) == regime) largest = &p;
@@ -220,17 +193,13 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
       {.heading = "Rates",
        .text = "Fitted to the delay equation’s θ(2T) − target at the horizons 3, 3.25, ..., 8, in the form that theory "
                "gives it. What the form leaves out, such as θ₀ e^(−2T), moves a rate by 1 % or less, by more next to "
-               "4η = 1. "
-               "The samples follow the recursion, which levels off before.",
-       .figures = {},
+               "4η = 1. The samples follow the recursion, which levels off before.",
        .tables = {rates_table(c)}});
   if (!r.rows.empty())
     page.sections.push_back({.heading = "All settings",
                              .text = "The last column is how far the samples are from the recursion, in standard "
-                                     "errors of the theory: the noise of the loop is Gaussian, and its size "
-                                     "known. " +
+                                     "errors of the theory: the noise of the loop is Gaussian, and its size known. " +
                                      chance(r),
-                             .figures = {},
                              .tables = {rows_table(r)}});
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));
   return report::to_html(page);

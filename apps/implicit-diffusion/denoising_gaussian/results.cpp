@@ -1,21 +1,15 @@
 #include "denoising_gaussian/results.hpp"
 
+#include "experiment/table_reader.hpp"
+
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
-const char* name(DecayRegime regime) {
-  switch (regime) {
-    case DecayRegime::exponential:
-      return "exponential";
-    case DecayRegime::critical:
-      return "critical";
-    case DecayRegime::oscillating:
-      break;
-  }
-  return "oscillating";
-}
+const EnumNames<DecayRegime> regimes{{"exponential", DecayRegime::exponential},
+                                     {"critical", DecayRegime::critical},
+                                     {"oscillating", DecayRegime::oscillating}};
 
 }  // namespace
 
@@ -36,7 +30,7 @@ Json json_of(const DenoisingGaussianConfiguration& c, const GaussianResults& r) 
                        {"target", c.target}});
   for (const double eta : c.etas)
     rates.push_back({{"eta", eta},
-                     {"regime", name(decay_regime(eta))},
+                     {"regime", name_of(decay_regime(eta), regimes)},
                      {"fitted", fitted_rate(c, eta)},
                      {"theory", decay_rate(eta)}});
   for (const GaussianPath& p : r.paths)

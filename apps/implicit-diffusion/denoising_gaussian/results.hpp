@@ -4,9 +4,6 @@
 #include "denoising_gaussian/experiment.hpp"
 #include "experiment/json.hpp"
 
-#include <filesystem>
-#include <vector>
-
 namespace program {
 
 // A row of the results.

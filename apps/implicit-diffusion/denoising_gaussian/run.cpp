@@ -1,66 +1,52 @@
-#include "denoising_gaussian/experiment.hpp"
-
-#include "denoising_gaussian/queue.hpp"
 #include "denoising_gaussian/results.hpp"
-#include "experiment/console.hpp"
 #include "experiment/finished_parts.hpp"
-#include "experiment/interrupt.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/task_pool.hpp"
+#include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
+#include "implicit_diffusion/loop/queue.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
-struct MeanAndError {
-  double mean, error;
-};
-MeanAndError mean_and_error(const std::vector<double>& v) {
-  const auto n = static_cast<double>(v.size());
-  double mean = 0, squares = 0;
-  for (const double x : v) mean += x / n;
-  for (const double x : v) squares += (x - mean) * (x - mean);
-  return {mean, std::sqrt(squares / (n - 1) / n)};
+std::uint64_t loop_seed(std::uint64_t seed, std::size_t setting, std::size_t repeat) {
+  const Noise noise(seed);
+  const Moment at{.round = static_cast<std::int64_t>(setting), .index = static_cast<std::int64_t>(repeat)};
+  const std::uint64_t low = noise.bits(Stream::user, at, 2, 0, 0), high = noise.bits(Stream::user, at, 2, 0, 1);
+  return high << 32 | low;
 }
 
 // All repeats of one setting.
-struct SettingRun {
-  std::vector<SampledQueue> queues;
-  Status status = Status::completed;
-};
-
-SettingRun run_setting(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model, std::size_t setting,
-                       std::size_t threads, const std::stop_token& stop, Progress& progress) {
-  SettingRun run{std::vector<SampledQueue>(static_cast<std::size_t>(c.repeats))};
-  run_tasks(run.queues.size(), threads, [&](std::size_t r) {
+std::vector<SampledQueue> run_setting(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model,
+                                      std::size_t setting, const RunContext& context, Progress& progress) {
+  std::vector<SampledQueue> queues(static_cast<std::size_t>(c.repeats));
+  run_tasks(queues.size(), context.threads, [&](std::size_t r) {
     Progress::Loop loop(&progress, c.slots(model.horizon));
-    run.queues[r] = sampled_queue(model, c.slots(model.horizon), c.batch, loop_seed(c.seed, setting, r), stop,
-                                  [&](std::int64_t step) { loop(step); });
+    queues[r] = sampled_queue(c, model, setting, r, context.stop, [&](std::int64_t step) { loop(step); });
     progress.finish_run();
   });
-  for (const SampledQueue& q : run.queues)
-    if (q.outcome.status == Status::diverged || run.status == Status::completed) run.status = q.outcome.status;
-  return run;
+  return queues;
 }
 
 // What is kept of a setting: evaluations, then mean and standard error of theta over the repeats, at every step where
 // the path is wanted, else at the last.
-std::vector<double> numbers_of(const SettingRun& run, bool whole_path) {
+std::vector<double> numbers_of(const std::vector<SampledQueue>& queues, bool whole_path) {
   std::vector<double> numbers{0};
-  for (const SampledQueue& q : run.queues) numbers[0] += static_cast<double>(q.evaluations);
-  const std::size_t steps = run.queues.front().theta.size();
+  for (const SampledQueue& q : queues) numbers[0] += static_cast<double>(q.evaluations);
+  const auto n = static_cast<double>(queues.size());
+  const std::size_t steps = queues.front().theta.size();
   for (std::size_t k = whole_path ? 0 : steps - 1; k < steps; ++k) {
-    std::vector<double> here;
-    for (const SampledQueue& q : run.queues) here.push_back(q.theta[k]);
-    const MeanAndError sampled = mean_and_error(here);
-    numbers.insert(numbers.end(), {sampled.mean, sampled.error});
+    double mean = 0, squares = 0;
+    for (const SampledQueue& q : queues) mean += q.theta[k] / n;
+    for (const SampledQueue& q : queues) squares += (q.theta[k] - mean) * (q.theta[k] - mean);
+    numbers.insert(numbers.end(), {mean, std::sqrt(squares / (n - 1) / n)});
   }
   return numbers;
 }
@@ -88,45 +74,34 @@ GaussianPath path_of(double eta, const std::vector<double>& numbers) {
 }
 
 // What is said of a setting that diverged.
-std::string advice(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model, const SettingRun& run) {
+std::string advice(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model,
+                   const std::vector<SampledQueue>& queues) {
   std::int64_t step = 0;
-  for (const SampledQueue& q : run.queues)
+  for (const SampledQueue& q : queues)
     if (q.outcome.divergence && (step == 0 || q.outcome.divergence->step < step)) step = q.outcome.divergence->step;
-  std::string text =
-      fmt::format("{}: eta = {}, T = {}: diverged at step {}: a sample, the gradient or theta is not finite",
-                  c.experiment, model.eta, model.horizon, step);
+  std::string text = fmt::format("eta = {}, T = {}: diverged at step {}: a sample, the gradient or theta is not finite",
+                                 model.eta, model.horizon, step);
   constexpr int quickly_found = 128;  // of the limit, by eigenvalues of matrices of this order: a second
   if (const int m = c.slots(model.horizon); m <= quickly_found)
     text += fmt::format("; with {} slots the queue is stable below eta = {:.4g}", m, stability_limit(model.horizon, m));
   return text;
 }
 
-}  // namespace
-
-std::unique_ptr<Experiment> read_denoising_gaussian(const Document& d) {
-  return std::make_unique<DenoisingGaussianExperiment>(read_denoising_gaussian_configuration(d));
-}
-
-int DenoisingGaussianExperiment::run(const RunOptions& o) const {
-  const DenoisingGaussianConfiguration& c = configuration();
-  const Interrupt interrupt;
-  const OpenFolder folder = open_folder(o, c);
-  FinishedParts parts(c, folder.path, o.resume, o.quiet);
-  if (o.resume) write_configuration(folder.path, c);
-  const std::size_t threads = thread_count(o);
+FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& context) {
+  FinishedParts parts(c, context.folder, context.resume, context.quiet);
   double work = 0;  // a step of a queue moves all of its slots
   for (const double horizon : c.horizons) work += 2.0 * c.slots(horizon) * c.slots(horizon);
   const auto loops = static_cast<double>(c.repeats), etas = static_cast<double>(c.etas.size());
   Progress progress(c.experiment, static_cast<std::size_t>(c.repeats) * c.etas.size() * c.horizons.size(),
-                    work * loops * etas, o.quiet);
+                    work * loops * etas, context.quiet);
 
-  Summary s = summary_of(c, threads);
+  FinishedRun done{summary_of(c, context.threads), {}, {}};
+  Summary& s = done.summary;
   GaussianResults results;
   Status status = Status::completed;
-  std::string trouble;
   std::size_t setting = 0;
   for (std::size_t e = 0; e < c.etas.size() && status == Status::completed; ++e) {
-    for (std::size_t i = 0; i < c.horizons.size() && status == Status::completed; ++i) {
+    for (std::size_t i = 0; i < c.horizons.size(); ++i, ++setting) {
       const GaussianDenoising model = c.model(c.etas[e], c.horizons[i]);
       const bool whole_path = model.horizon == c.path_horizon;
       const std::string part = fmt::format("eta-{}.horizon-{}", e, i);
@@ -135,14 +110,14 @@ int DenoisingGaussianExperiment::run(const RunOptions& o) const {
           numbers->size() != (whole_path ? 1 + 2 * (2 * static_cast<std::size_t>(c.slots(model.horizon)) + 1) : 3))
         parts.refuse(part, "has another size");
       if (!numbers) {
-        const SettingRun run = run_setting(c, model, setting, threads, interrupt.token(), progress);
-        status = run.status;
-        if (status == Status::diverged) trouble = advice(c, model, run);
+        const std::vector<SampledQueue> queues = run_setting(c, model, setting, context, progress);
+        for (const SampledQueue& q : queues)
+          if (q.outcome.status == Status::diverged || status == Status::completed) status = q.outcome.status;
+        if (status == Status::diverged) done.complaints = {advice(c, model, queues)};
         if (status != Status::completed) break;
-        numbers = numbers_of(run, whole_path);
+        numbers = numbers_of(queues, whole_path);
         parts.keep(part, *numbers);
       }
-      ++setting;
       s.gradient_evaluations += static_cast<std::int64_t>(numbers->front());
       results.rows.push_back(row_of(c, model, *numbers));
       s.steps = std::max<std::int64_t>(s.steps, 2 * c.slots(model.horizon));
@@ -155,21 +130,61 @@ int DenoisingGaussianExperiment::run(const RunOptions& o) const {
   s.status = to_string(status);
   s.seconds = parts.seconds();
   s.more = json_of(c, results);
-  io::write_file(folder.path / "summary.json", to_json(s));
+  io::write_file(context.folder / "summary.json", to_json(s));
 
-  std::string text = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
-  text += fmt::format("  {:>8}{:>10}{:>12}{:>12}{:>12}{:>12}{:>14}{:>10}\n", "eta", "horizon", "theta(2T)", "error",
-                      "recursion", "theory", "rate, fitted", "theory");
+  done.table = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
+  done.table += fmt::format("  {:>8}{:>10}{:>12}{:>12}{:>12}{:>12}{:>14}{:>10}\n", "eta", "horizon", "theta(2T)",
+                            "error", "recursion", "theory", "rate, fitted", "theory");
   for (const GaussianRow& row : results.rows) {
     const bool last = &row == &results.rows.back() || (&row)[1].eta != row.eta;
-    text += fmt::format("  {:>8.4g}{:>10.4g}{:>12.4f}{:>12.4f}{:>12.4f}{:>12.4f}{:>14}{:>10}\n", row.eta, row.horizon,
-                        row.theta, row.standard_error, row.mean_field, row.delay_equation,
-                        last ? fmt::format("{:.4f}", fitted_rate(c, row.eta)) : "",
-                        last ? fmt::format("{:.4f}", decay_rate(row.eta)) : "");
+    done.table += fmt::format("  {:>8.4g}{:>10.4g}{:>12.4f}{:>12.4f}{:>12.4f}{:>12.4f}{:>14}{:>10}\n", row.eta,
+                              row.horizon, row.theta, row.standard_error, row.mean_field, row.delay_equation,
+                              last ? fmt::format("{:.4f}", fitted_rate(c, row.eta)) : "",
+                              last ? fmt::format("{:.4f}", decay_rate(row.eta)) : "");
   }
-  close_run(folder.path, text, o, *this);
-  if (!trouble.empty()) complain(trouble);
-  return exit_code(s.status, interrupt.signal());
+  return done;
+}
+
+}  // namespace
+
+SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model, std::size_t setting,
+                           std::size_t repeat, std::stop_token stop, const std::function<void(std::int64_t)>& observe) {
+  const int slots = c.slots(model.horizon);
+  const auto m = static_cast<std::size_t>(slots);
+  const Noise noise(loop_seed(c.seed, setting, repeat));
+  ReverseChain<float> chain(
+      GaussianScore{}, uniform_grid(model.horizon, m),
+      {.dynamics = Dynamics::euler_sde, .slots = m, .keep_every = 1, .normals = normals_of<float>(noise)});
+  DenoisingSampler<float> sampler(chain);
+  PathGradient<float> estimator(chain, QuadraticReward({model.target}));
+  DenoisingStart<float> start{noise};
+  PathBatch<float> empty;
+  empty.points = Population<float>(static_cast<std::size_t>(c.batch), 1);
+
+  const double h = model.horizon / slots;
+  QueueState<PathBatch<float>, GradientDescent> s{0, {model.theta_0}, {}, GradientDescent{{.scale = model.eta * h}}};
+  const QueueOptions options{.steps = 2 * std::int64_t{slots}, .slots = slots, .warm_start = false};
+  start_queue(sampler, start, s, options, empty);
+  SampledQueue result;
+  result.outcome = queue_loop(
+      sampler, estimator, start, s, options,
+      [&](const auto& now) {
+        result.theta.push_back(now.theta[0]);
+        if (observe) observe(now.step);
+      },
+      stop);
+  result.evaluations = static_cast<std::int64_t>(sampler.cost().evaluations);
+  return result;
+}
+
+std::unique_ptr<Experiment> read_denoising_gaussian(const Document& d) {
+  return std::make_unique<DenoisingGaussianExperiment>(read_denoising_gaussian_configuration(d));
+}
+
+int DenoisingGaussianExperiment::run(const RunOptions& o) const {
+  const Common* const one[] = {&configuration()};
+  return run_or_repeat(
+      one, 1, o, [&](std::size_t, const RunContext& context) { return run_once(configuration(), context); }, *this);
 }
 
 }  // namespace program
