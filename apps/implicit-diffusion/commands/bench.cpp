@@ -261,11 +261,11 @@ std::string denoising_chains() {
 
 // Gradients of a stationary law by the linear system, verified against the covariance that each is equal to.
 std::string finite_gradients() {
-  constexpr std::array<std::size_t, 3> small{100, 300, 1000};
-  constexpr std::array<std::size_t, 1> large{4000};
-  constexpr std::array<std::size_t, 4> banded{1000, 10'000, 100'000, 1'000'000};
-  std::vector<GradientTiming> rows = time_dense_gradients(small);
-  for (const auto& more : {time_dense_gradients(large, {.repeats = 0}), time_banded_gradients(banded)})
+  constexpr std::array<std::int64_t, 3> small{100, 300, 1000};
+  constexpr std::array<std::int64_t, 1> large{4000};
+  constexpr std::array<std::int64_t, 4> banded{1000, 10'000, 100'000, 1'000'000};
+  std::vector<GradientTiming> rows = time_gradients(small, {.dense = true});
+  for (const auto& more : {time_gradients(large, {.dense = true, .repeats = 0}), time_gradients(banded)})
     rows.insert(rows.end(), more.begin(), more.end());
   std::string text = "\na gradient through the stationary law of a chain, by the linear system\n";
   text += fmt::format("  {:>12}{:>10}{:>12}{:>18}\n", "", "states", "ms", "relative error");

@@ -1,9 +1,6 @@
-#include "finite_state/experiment.hpp"
-
-#include "experiment/json.hpp"
-#include "experiment/run_directory.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
+#include "finite_state/experiment.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
 #include "implicit_diffusion/io/csv.hpp"
@@ -28,7 +25,7 @@ std::string parameter_name(std::size_t j) {
 
 // Density on [0, 2 pi) of a law on the ring, or of shares put into `bins`.
 report::Series density(const std::string& label, std::span<const double> p, std::size_t bins) {
-  report::Series s{label, {}, {}};
+  report::Series s{label};
   const std::size_t n = p.size();
   bins = std::min(bins, n);
   for (std::size_t b = 0; b < bins; ++b) {
@@ -62,14 +59,11 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}, seed {}: {} states, {} samples, {} steps", c.experiment, c.seed,
                                             c.ring.states, c.particles, c.steps),
-                    .facts = {},
-                    .sections = {},
                     .footer = footer};
-  const double best = number_or_nan(j, "best_objective");
-  page.facts = {
-      {"Exact reward", minus(fmt::format("{:.4f}", number_or_nan(j, "exact_reward"))), "under the chain’s law"},
-      {"Best reward", minus(fmt::format("{:.4f}", number_or_nan(j, "best_reward"))), "of the optimum, known"},
-      {"KL divergence", fmt::format("{:.2e}", number_or_nan(j, "exact_kl")), "nats, from the best law"}};
+  const double best = number_or_nan(j, "best_objective"), best_reward = number_or_nan(j, "best_reward");
+  page.facts = {{"Exact reward", fixed(number_or_nan(j, "exact_reward"), 4), "under the chain’s law"},
+                {"Best reward", fixed(best_reward, 4), "of the optimum, known"},
+                {"KL divergence", fmt::format("{:.2e}", number_or_nan(j, "exact_kl")), "nats, from the best law"}};
 
   report::Section laws{
       .heading = "The law on the ring",
@@ -78,91 +72,79 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
           "whose coefficients are θ, and a drift c around the ring. θ is tuned so that the stationary law raises a "
           "reward and stays near to the uniform law: −E[R] + β KL(p ‖ uniform). The best law of all is exp(R/β)/Z, "
           "and the chain can reach it, at c = 0 and V = −R/β."};
-  {
-    report::LineChart chart{
-        .title = "The stationary law", .x_label = "place on the ring", .y_label = "density", .series = {}};
-    constexpr std::size_t curve_points = 400, bins = 60;
-    ChainGradient gradient(ring.chain, ring.objective);
-    std::vector<double> g(ring.start.size()), theta, shares(c.ring.states);
-    const io::Array thetas = io::read_npy(folder / "theta.npy");
-    if (thetas.shape.size() != 2 || thetas.shape[1] != g.size() || thetas.shape[0] == 0)
-      throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape");
-    theta.assign(thetas.values.end() - static_cast<std::ptrdiff_t>(g.size()), thetas.values.end());
-    try {
-      gradient.exact(theta, g);
-      chart.series.push_back(density("learnt from samples", gradient.law(), curve_points));
-    } catch (const Error&) {
-      page.notice = "The run diverged: at its last θ the chain falls apart, and has no law.";
-    }
-    for (const double state : samples.values) {
-      if (!(state >= 0 && state < static_cast<double>(c.ring.states)))
-        throw Error(ErrorKind::data, io::display(folder / "samples.npy"), "has a state that is not on the ring");
-      shares[static_cast<std::size_t>(state)] += 1 / static_cast<double>(samples.values.size());
-    }
-    if (!samples.values.empty()) chart.series.push_back(density("the samples", shares, bins));
-    gradient.exact(c.start, g);
-    chart.series.push_back(density("at the start", gradient.law(), curve_points));
-    // Dots, as it may lie under the learnt one.
-    report::Series optimum = density("the best law", ring.best_law, curve_points);
-    constexpr std::size_t dot = 8;
-    for (std::size_t i = 0; i < optimum.y.size(); ++i)
-      if (i % dot != 0) optimum.y[i] = Figures::none;
-    chart.series.push_back(std::move(optimum));
-    laws.figures.push_back(
-        {report::to_svg(chart), "Learnt in a single loop: one move of every sample, one step of θ."});
-    report::LineChart reward{.title = "The reward", .x_label = "place on the ring", .y_label = "R", .series = {}};
-    report::Series r{"", {}, {}};
-    for (std::size_t i = 0; i < c.ring.states; ++i) {
-      r.x.push_back(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(c.ring.states));
-      r.y.push_back(ring.objective.reward()[i]);
-    }
-    reward.series.push_back(std::move(r));
-    laws.figures.push_back({report::to_svg(reward), "What a state earns."});
+  report::LineChart law{.title = "The stationary law", .x_label = "place on the ring", .y_label = "density"};
+  constexpr std::size_t curve_points = 400, bins = 60;
+  ChainGradient gradient(ring.chain, ring.objective);
+  std::vector<double> g(ring.start.size()), theta, shares(c.ring.states);
+  const io::Array thetas = io::read_npy(folder / "theta.npy");
+  if (thetas.shape.size() != 2 || thetas.shape[1] != g.size() || thetas.shape[0] == 0)
+    throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape");
+  theta.assign(thetas.values.end() - static_cast<std::ptrdiff_t>(g.size()), thetas.values.end());
+  try {
+    gradient.exact(theta, g);
+    law.series.push_back(density("learnt from samples", gradient.law(), curve_points));
+  } catch (const Error&) {
+    page.notice = "The run diverged: at its last θ the chain falls apart, and has no law.";
   }
+  for (const double state : samples.values) {
+    if (!(state >= 0 && state < static_cast<double>(c.ring.states)))
+      throw Error(ErrorKind::data, io::display(folder / "samples.npy"), "has a state that is not on the ring");
+    shares[static_cast<std::size_t>(state)] += 1 / static_cast<double>(samples.values.size());
+  }
+  if (!samples.values.empty()) law.series.push_back(density("the samples", shares, bins));
+  gradient.exact(c.start, g);
+  law.series.push_back(density("at the start", gradient.law(), curve_points));
+  // Dots, as it may lie under the learnt one.
+  report::Series optimum = density("the best law", ring.best_law, curve_points);
+  constexpr std::size_t dot = 8;
+  for (std::size_t i = 0; i < optimum.y.size(); ++i)
+    if (i % dot != 0) optimum.y[i] = Figures::none;
+  law.series.push_back(std::move(optimum));
+  const std::span<const double> r = ring.objective.reward();
+  report::Series rewards{"", {}, {r.begin(), r.end()}};
+  for (std::size_t i = 0; i < c.ring.states; ++i)
+    rewards.x.push_back(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(c.ring.states));
+  const report::LineChart earned{
+      .title = "The reward", .x_label = "place on the ring", .y_label = "R", .series = {std::move(rewards)}};
+  laws.figures = {{report::to_svg(law), "Learnt in a single loop: one move of every sample, one step of θ."},
+                  {report::to_svg(earned), "What a state earns."}};
   page.sections.push_back(std::move(laws));
 
   report::Section curves{
       .heading = "The single loop, three times",
       .text =
-          "With the law itself, p ← p P(θ), there is no noise; where θ moves faster than the chain mixes the "
-          "law swings about the optimum before it settles there. With samples the gradient comes from the same linear "
-          "system, at their shares; or, where "
-          "the law is a Gibbs law, from a covariance."};
+          "With the law itself, p ← p P(θ), there is no noise; where θ moves faster than the chain mixes the law "
+          "swings about the optimum before it settles there. With samples the gradient comes from the same linear "
+          "system, at their shares; or, where the law is a Gibbs law, from a covariance."};
   report::LineChart gap{.title = "Distance of the objective from its optimum",
                         .x_label = "step",
                         .y_label = "F(π*(θ)) − min F",
-                        .series = {},
                         .log_y = true};
-  report::LineChart reward{.title = "Reward",
-                           .x_label = "step",
-                           .y_label = "mean of R",
-                           .series = {},
-                           .levels = {{number_or_nan(j, "best_reward"), "of the best law"}}};
+  report::LineChart reward{
+      .title = "Reward", .x_label = "step", .y_label = "mean of R", .levels = {{best_reward, "of the best law"}}};
   const std::array names{std::pair{"law", "the law itself"}, std::pair{"particles", "samples, linear system"},
                          std::pair{"gibbs", "samples, covariance"}};
   for (const auto& [name, label] : names) {
-    report::Series s{label, column("step"), {}};
+    report::Series s{label, column("step")};
     for (const double v : column(fmt::format("objective_{}", name))) s.y.push_back(v - best);
     gap.series.push_back(std::move(s));
     reward.series.push_back({label, column("step"), column(fmt::format("reward_{}", name))});
   }
-  curves.figures = {{report::to_svg(gap),
-                     "Of the exact law at θ. Near the optimum the slope of the objective is the same in all states, so "
-                     "that the noise of "
-                     "the samples drops out of the gradient. The law itself has its slope from where it is, behind θ."},
-                    {report::to_svg(reward), "Of the samples, or of the law that the loop carries along."}};
-  report::Table table{{"loop", "reward", "exact reward", "objective", "KL"}, {}};
+  curves.figures = {
+      {report::to_svg(gap),
+       "Of the exact law at θ. Near the optimum the slope of the objective is the same in all states, so that the "
+       "noise of the samples drops out of the gradient. The law itself has its slope from where it is, behind θ."},
+      {report::to_svg(reward), "Of the samples, or of the law that the loop carries along."}};
+  report::Table table{{"loop", "reward", "exact reward", "objective", "KL"}};
   for (const Json& row : loops) {
     std::string label = row.is_object() && row.contains("loop") && row["loop"].is_string() ? row["loop"] : "";
     for (const auto& [name, text] : names)
       if (label == name) label = text;
-    table.rows.push_back({label, minus(fmt::format("{:.5f}", number_or_nan(row, "reward"))),
-                          minus(fmt::format("{:.5f}", number_or_nan(row, "exact_reward"))),
-                          minus(fmt::format("{:.6f}", number_or_nan(row, "objective"))),
+    table.rows.push_back({label, fixed(number_or_nan(row, "reward"), 5), fixed(number_or_nan(row, "exact_reward"), 5),
+                          fixed(number_or_nan(row, "objective"), 6),
                           fmt::format("{:.2e}", number_or_nan(row, "exact_kl"))});
   }
-  table.rows.push_back({"the optimum", "", minus(fmt::format("{:.5f}", number_or_nan(j, "best_reward"))),
-                        minus(fmt::format("{:.6f}", best)), "0"});
+  table.rows.push_back({"the optimum", "", fixed(best_reward, 5), fixed(best, 6), "0"});
   curves.tables.push_back(std::move(table));
   page.sections.push_back(std::move(curves));
 
@@ -175,18 +157,13 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
     report::LineChart error{.title = "Error of the gradient",
                             .x_label = "states",
                             .y_label = "relative error",
-                            .series = {},
                             .log_x = true,
                             .log_y = true};
-    report::LineChart time{.title = "Time of a gradient",
-                           .x_label = "states",
-                           .y_label = "seconds",
-                           .series = {},
-                           .log_x = true,
-                           .log_y = true};
-    report::Table rows{{"form", "states", "relative error", "seconds"}, {}};
+    report::LineChart time{
+        .title = "Time of a gradient", .x_label = "states", .y_label = "seconds", .log_x = true, .log_y = true};
+    report::Table rows{{"form", "states", "relative error", "seconds"}};
     for (const char* form : {"dense", "banded"}) {
-      report::Series e{form, {}, {}}, t{form, {}, {}};
+      report::Series e{form}, t{form};
       for (const Json& row : results) {
         if (!row.is_object() || !row.contains("form") || row["form"] != form) continue;
         e.x.push_back(number_or_nan(row, "states"));
@@ -206,14 +183,12 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
     page.sections.push_back(std::move(sizes));
   }
 
-  report::Section parameters{.heading = "Parameters"};
-  report::Table values{{"parameter", "start", "learnt from samples", "optimum"}, {}};
+  report::Table values{{"parameter", "start", "learnt from samples", "optimum"}};
   for (std::size_t k = 0; k < ring.optimum.size() && j["theta"].is_array() && k < j["theta"].size(); ++k)
-    values.rows.push_back({parameter_name(k), minus(fmt::format("{:.4f}", c.start[k])),
-                           j["theta"][k].is_number() ? minus(fmt::format("{:.4f}", j["theta"][k].get<double>())) : "",
-                           minus(fmt::format("{:.4f}", ring.optimum[k]))});
-  parameters.tables.push_back(std::move(values));
-  page.sections.push_back(std::move(parameters));
+    values.rows.push_back({parameter_name(k), fixed(c.start[k], 4),
+                           j["theta"][k].is_number() ? fixed(j["theta"][k].get<double>(), 4) : "",
+                           fixed(ring.optimum[k], 4)});
+  page.sections.push_back({.heading = "Parameters", .tables = {std::move(values)}});
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));
   return report::to_html(page);
 }

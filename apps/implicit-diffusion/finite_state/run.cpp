@@ -1,8 +1,7 @@
-#include "finite_state/experiment.hpp"
-
 #include "experiment/finished_parts.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/task_pool.hpp"
+#include "finite_state/experiment.hpp"
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/finite/estimator.hpp"
@@ -17,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 namespace program {
 namespace {
@@ -24,9 +24,7 @@ namespace {
 using namespace implicit_diffusion;
 
 double mean(std::span<const double> p, std::span<const double> f) {
-  double sum = 0;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] * f[i];
-  return sum;
+  return std::inner_product(p.begin(), p.end(), f.begin(), 0.0);
 }
 
 double divergence(std::span<const double> p, std::span<const double> q) {
@@ -36,12 +34,11 @@ double divergence(std::span<const double> p, std::span<const double> q) {
   return std::max(sum, 0.0);
 }
 
-constexpr double loops = 3;
-
-// One of these, and what is written down of it: a row every log_every steps and one at the end.
+// A loop, and what is written down of it: a row every log_every steps and one at the end.
 struct Track {
   const char* name;   // of its column
   const char* label;  // in words
+  const char* with;   // what it moves
   std::vector<double> theta = {};
   Outcome outcome = {};
   std::vector<double> steps = {}, seconds = {}, reward = {}, exact_reward = {}, objective = {}, kl = {};
@@ -49,42 +46,16 @@ struct Track {
   StatePopulation samples = {};     // at the end; empty where the loop has none
 };
 
-// The rings' figures at a theta: all by the exact law.
-class Judge {
- public:
-  explicit Judge(const RingProblem& ring) : ring_(ring), gradient_(ring.chain, ring.objective) {}
-
-  // theta without the drift, where `drift` is false.
-  void judge(Track& t, std::span<const double> theta, bool drift, double reward_of_the_samples) {
-    std::vector<double> full(drift ? 0 : 1, 0.0), gradient(ring_.start.size());
-    full.insert(full.end(), theta.begin(), theta.end());
-    try {
-      t.objective.push_back(gradient_.exact(full, gradient));
-      t.exact_reward.push_back(mean(gradient_.law(), ring_.objective.reward()));
-      t.kl.push_back(divergence(ring_.best_law, gradient_.law()));
-    } catch (const Error&) {  // a chain that falls apart has no law: the loop is about to say that it diverged
-      for (auto* figures : {&t.objective, &t.exact_reward, &t.kl}) figures->resize(t.steps.size(), Figures::none);
-    }
-    t.reward.push_back(reward_of_the_samples);
-    t.thetas.insert(t.thetas.end(), full.begin(), full.end());
-    t.theta.assign(full.begin(), full.end());
-  }
-
- private:
-  const RingProblem& ring_;
-  ChainGradient<RingChain, RewardObjective> gradient_;
-};
-
+// The drift is 0 where theta begins without it. The figures are all by the exact law.
 template <class Population, class Sampler, class Estimator>
-Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring, Sampler& sampler,
-                  Estimator& estimator, Population population, std::span<const double> start,
-                  const RunContext& context) {
-  Judge judge(ring);
-  const bool drift = start.size() == ring.start.size();
+void follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring, Sampler& sampler,
+            Estimator& estimator, Population population, std::span<const double> start, const RunContext& context) {
   State<Population, GradientDescent> s{0, std::vector<double>(start.begin(), start.end()), std::move(population),
                                        GradientDescent{{.scale = c.learning_rate}}};
-  std::vector<double> shares(c.ring.states);
+  ChainGradient judge(ring.chain, ring.objective);
+  std::vector<double> shares(c.ring.states), gradient(ring.start.size());
   const auto begin = std::chrono::steady_clock::now();
+  constexpr double loops = 3;
   Progress::Loop progress(context.progress, context.weight / loops);
   const auto record = [&](const auto& state) {
     if constexpr (std::is_same_v<Population, StatePopulation>)
@@ -93,7 +64,17 @@ Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem
       shares = state.population.p;
     t.steps.push_back(static_cast<double>(state.step));
     t.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    judge.judge(t, state.theta, drift, mean(shares, ring.objective.reward()));
+    t.reward.push_back(mean(shares, ring.objective.reward()));
+    t.theta.assign(ring.start.size() - start.size(), 0.0);
+    t.theta.insert(t.theta.end(), state.theta.begin(), state.theta.end());
+    t.thetas.insert(t.thetas.end(), t.theta.begin(), t.theta.end());
+    try {
+      t.objective.push_back(judge.exact(t.theta, gradient));
+      t.exact_reward.push_back(mean(judge.law(), ring.objective.reward()));
+      t.kl.push_back(divergence(ring.best_law, judge.law()));
+    } catch (const Error&) {  // a chain that falls apart has no law: the loop is about to say that it diverged
+      for (auto* figures : {&t.objective, &t.exact_reward, &t.kl}) figures->resize(t.steps.size(), Figures::none);
+    }
   };
   t.outcome = single_loop(
       sampler, estimator, s, {.steps = c.steps},
@@ -103,7 +84,7 @@ Population follow(Track& t, const FiniteStateConfiguration& c, const RingProblem
       },
       context.stop);
   if (t.steps.back() != static_cast<double>(s.step)) record(s);
-  return std::move(s.population);
+  if constexpr (std::is_same_v<Population, StatePopulation>) t.samples = std::move(s.population);
 }
 
 // A loop that has ended, as numbers: all rows, then theta, then the states of its samples.
@@ -137,21 +118,8 @@ bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::si
   return true;
 }
 
-Json timing_rows(const std::vector<GradientTiming>& rows) {
-  Json out = Json::array();
-  for (const GradientTiming& r : rows)
-    out.push_back({{"states", r.states},
-                   {"gradient_error", r.gradient_error},
-                   {"seconds", r.seconds},
-                   {"form", r.dense ? "dense" : "banded"}});
-  return out;
-}
-
-std::vector<std::size_t> sizes(const std::vector<std::int64_t>& v) { return {v.begin(), v.end()}; }
-
 FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, context.resume, context.quiet);
-  if (context.resume) write_configuration(context.folder, c);
   Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const std::vector<double> inner(c.start.begin() + 1, c.start.end());
@@ -162,26 +130,25 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
 
   // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved
   // by a rule that keeps the Gibbs law, and a covariance.
-  std::array tracks{Track{"law", "the law itself"}, Track{"particles", "samples, linear system"},
-                    Track{"gibbs", "samples, covariance"}};
-  const auto loop = [&](Track& t, const char* what, auto& sampler, auto& estimator, auto population,
-                        std::span<const double> start) {
+  std::array tracks{Track{"law", "the law itself", "the law itself"},
+                    Track{"particles", "samples, linear system", "samples of the chain"},
+                    Track{"gibbs", "samples, covariance", "samples of the Gibbs law"}};
+  const auto loop = [&](Track& t, auto& sampler, auto& estimator, auto population, std::span<const double> start) {
     constexpr bool sampled = std::is_same_v<decltype(population), StatePopulation>;
     if (restore(t, c, ring.start.size(), sampled ? n : 0, parts)) return;
-    auto end = follow(t, c, ring, sampler, estimator, std::move(population), start, context);
-    if constexpr (sampled) t.samples = std::move(end);
+    follow(t, c, ring, sampler, estimator, std::move(population), start, context);
     if (t.outcome.status == Status::completed) parts.keep(t.name, numbers_of(t));
-    if (!context.stop.stop_requested()) say(fmt::format("the loop with {} has ended", what));
+    if (!context.stop.stop_requested()) say(fmt::format("the loop with {} has ended", t.with));
   };
   // The linear system takes most of the time: the two loops that have one run beside each other.
   run_tasks(2, context.threads, [&](std::size_t i) {
     ChainGradient estimator(ring.chain, ring.objective);
     if (i == 0) {
       ChainSampler sampler(ring.chain);
-      loop(tracks[0], "the law itself", sampler, estimator, uniform_distribution(c.ring.states), c.start);
+      loop(tracks[0], sampler, estimator, uniform_distribution(c.ring.states), c.start);
     } else {
       ChainSampler sampler(ring.chain, {.noise = Noise(c.seed), .workers = &workers});
-      loop(tracks[1], "samples of the chain", sampler, estimator, spread_population(n, c.ring.states), c.start);
+      loop(tracks[1], sampler, estimator, spread_population(n, c.ring.states), c.start);
     }
   });
   {
@@ -189,13 +156,13 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
                          {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
     GibbsGradient estimator(potential, ring.objective);
-    loop(tracks[2], "samples of the Gibbs law", sampler, estimator, spread_population(n, c.ring.states), inner);
+    loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states), inner);
   }
   const double seconds = parts.seconds();
   std::vector<GradientTiming> timings;
   if (!context.stop.stop_requested()) {
-    timings = time_dense_gradients(sizes(c.dense_sizes));
-    const auto banded = time_banded_gradients(sizes(c.band_sizes));
+    timings = time_gradients(c.dense_sizes, {.dense = true});
+    const auto banded = time_gradients(c.band_sizes);
     timings.insert(timings.end(), banded.begin(), banded.end());
     say("the gradients have been timed");
   }
@@ -239,7 +206,12 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   s.gradient_evaluations = s.steps;
   s.seconds = seconds;
   Json& more = s.more;
-  more["results"] = timing_rows(timings);
+  more["results"] = Json::array();
+  for (const GradientTiming& r : timings)
+    more["results"].push_back({{"states", r.states},
+                               {"gradient_error", r.gradient_error},
+                               {"seconds", r.seconds},
+                               {"form", r.dense ? "dense" : "banded"}});
   more["optimum"] = ring.optimum;
   more["best_reward"] = mean(ring.best_law, ring.objective.reward());
   more["best_objective"] = ring.objective.value(ring.best_law);

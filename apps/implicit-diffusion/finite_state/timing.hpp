@@ -8,17 +8,17 @@
 
 #include "implicit_diffusion/finite/estimator.hpp"
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
 namespace program {
 
 struct GradientTimingOptions {
+  bool dense = false;
   implicit_diffusion::Route route = implicit_diffusion::Route::adjoint;
-  std::size_t harmonics = 2;  // parameters: two for each
-  std::size_t width = 1;      // of banded chains
-  std::size_t repeats = 3;    // at as many different theta; the median counts
+  std::size_t width = 1;    // of banded chains
+  std::size_t repeats = 3;  // at as many different theta; the median counts
 };
 
 struct GradientTiming {
@@ -30,9 +30,7 @@ struct GradientTiming {
 
 // One row for each size. A dense chain of n states takes 20 n^2 bytes, 320 MB for 4000; a banded one of 10^6 states 600
 // MB at width 1.
-std::vector<GradientTiming> time_dense_gradients(std::span<const std::size_t> states,
-                                                 const GradientTimingOptions& options = {});
-std::vector<GradientTiming> time_banded_gradients(std::span<const std::size_t> states,
-                                                  const GradientTimingOptions& options = {});
+std::vector<GradientTiming> time_gradients(std::span<const std::int64_t> states,
+                                           const GradientTimingOptions& options = {});
 
 }  // namespace program
