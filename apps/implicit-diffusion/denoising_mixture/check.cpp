@@ -23,8 +23,8 @@ struct Chain {
   LinearReward reward;
 
   Chain(const DenoisingConfiguration& c, std::size_t steps)
-      : model(c.model.make()),
-        base(model.parameters_of(c.base())),
+      : model(c.model()),
+        base(model.parameters_of(c.base)),
         theta(model.parameters_of(c.tilted())),
         chain(model.template score<Real>(), c.grid(steps),
               {.dynamics = c.dynamics, .normals = normals_of<Real>(Noise(c.seed))},

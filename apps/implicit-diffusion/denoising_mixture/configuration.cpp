@@ -1,6 +1,6 @@
 #include "denoising_mixture/experiment.hpp"
 
-#include "experiment/table_reader.hpp"
+#include "experiment/limits.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
@@ -23,6 +23,81 @@ const EnumNames<LoopKind> loops{{"nested", LoopKind::nested},
 const EnumNames<Dynamics> dynamics_words{{"sde", Dynamics::euler_sde}, {"ode", Dynamics::euler_ode}};
 const EnumNames<NoiseSchedule> schedules{{"ornstein-uhlenbeck", NoiseSchedule::ornstein_uhlenbeck},
                                          {"cosine", NoiseSchedule::cosine}};
+
+const EnumNames<Spread> spreads{
+    {"isotropic", Spread::isotropic}, {"diagonal", Spread::diagonal}, {"cholesky", Spread::cholesky}};
+
+// The table `base`: a mixture, with weights, means, and covariances or deviations.
+void read_base(TableReader& t, DenoisingConfiguration& c) {
+  const std::vector<double> weights = t.numbers("weights", {});
+  const Matrix means = t.matrix("means");
+  std::vector<Matrix> covariances;
+  if (t.contains("covariances") && t.contains("deviations")) t.fail("deviations", "the covariances are given already");
+  const char* spread_key = t.contains("covariances") ? "covariances" : "deviations";
+  if (t.contains("covariances")) {
+    covariances = t.matrices("covariances");
+  } else {
+    (void)t.has("covariances");
+    const std::vector<double> deviations = t.numbers("deviations", std::vector<double>(means.size(), 1.0));
+    for (const double s : deviations) {
+      if (!(s >= 1e-3 && s <= 1e3)) t.fail("deviations", fmt::format("{} must be between 0.001 and 1000", s));
+      const std::size_t n = means.empty() ? 0 : means.front().size();
+      Matrix m(n, std::vector<double>(n, 0.0));
+      for (std::size_t j = 0; j < n; ++j) m[j][j] = s * s;
+      covariances.push_back(std::move(m));
+    }
+  }
+  c.spread = t.choice("spread", t.contains("covariances") ? Spread::cholesky : Spread::isotropic, spreads);
+  using Model = MixtureScore<Spread::cholesky>;  // the limits are those of all forms
+  if (means.empty() || means.size() > Model::most_components)
+    t.fail("means", fmt::format("{} components, there can be 1 to {}", means.size(), Model::most_components));
+  const std::size_t n = means.size(), dimension = means.front().size();
+  if (dimension == 0 || dimension > Model::largest_dimension)
+    t.fail("means", fmt::format("{} coordinates, there can be 1 to {}", dimension, Model::largest_dimension));
+  if (weights.size() != n) t.fail("weights", fmt::format("{} given, there are {} means", weights.size(), n));
+  if (covariances.size() != n) t.fail(spread_key, fmt::format("{} given, there are {} means", covariances.size(), n));
+  double sum = 0;
+  for (const double w : weights) {
+    if (!(w > 0)) t.fail("weights", fmt::format("{} must be positive", w));
+    if (!(w >= 1e-12 && w <= 1e12)) t.fail("weights", fmt::format("{} must be between 1e-12 and 1e12", w));
+    sum += w;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    if (means[i].size() != dimension)
+      t.fail("means", fmt::format("mean {} has {} coordinates, the first has {}", i + 1, means[i].size(), dimension));
+    for (const double x : means[i])
+      if (std::abs(x) > 1e4) t.fail("means", fmt::format("{} is too far from the origin", x));
+    Gaussian g{means[i], {}};
+    bool square = covariances[i].size() == dimension;
+    for (const auto& row : covariances[i]) {
+      square = square && row.size() == dimension;
+      g.covariance.insert(g.covariance.end(), row.begin(), row.end());
+    }
+    if (!square) t.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, dimension, dimension));
+    for (std::size_t a = 0; a < dimension; ++a)
+      if (const double v = g.covariance[a * dimension + a]; !(v <= 1e6 && (v <= 0 || v >= 1e-6)))
+        t.fail(spread_key, fmt::format("matrix {} has a variance of {}, it must be between 1e-6 and 1e6", i + 1, v));
+    if (const auto what = find_asymmetry(g.covariance, dimension))
+      t.fail("covariances", fmt::format("matrix {} is not symmetric: {}", i + 1, *what));
+    c.base.weights.push_back(weights[i] / sum);
+    c.base.components.push_back(std::move(g));
+  }
+  const auto find_misfit = [](const auto& model, const GaussianMixture& given) -> std::optional<std::string> {
+    try {
+      (void)model.parameters_of(given);
+    } catch (const Error& e) {
+      return e.reason();
+    }
+    return std::nullopt;
+  };
+  if (const auto why = find_misfit(c.model(), c.base)) t.fail(spread_key, *why);
+  for (std::size_t i = 0; i < n; ++i) {  // in every direction, not along the axes alone
+    GaussianMixture less{{1.0}, {c.base.components[i]}};
+    for (std::size_t a = 0; a < dimension; ++a) less.components[0].covariance[a * (dimension + 1)] -= 0.999e-6;
+    if (find_misfit(Model(1, dimension), less))
+      t.fail(spread_key, fmt::format("matrix {} has a direction with a variance below 1e-6", i + 1));
+  }
+}
 
 // One run, with all the tables of a file but `comparison`.
 DenoisingConfiguration read_single(const Document& d) {
@@ -80,8 +155,8 @@ DenoisingConfiguration read_single(const Document& d) {
              fmt::format("{}: double-queue has one for each of the {} steps of a sample", c.slots, c.steps_per_sample));
 
   TableReader base = top.table("base");
-  c.model.read(base);
-  const std::size_t dimension = c.base().dimension();
+  read_base(base, c);
+  const std::size_t dimension = c.base.dimension();
 
   TableReader reward = top.table("reward");
   c.direction = reward.numbers("direction", {});
@@ -119,7 +194,7 @@ TimeGrid DenoisingConfiguration::grid(std::size_t times) const {
 GaussianMixture DenoisingConfiguration::tilted() const {
   std::vector<double> t;
   for (const double r : direction) t.push_back(lambda / beta * r);
-  return tilted_law(base(), t);
+  return tilted_law(base, t);
 }
 
 double DenoisingConfiguration::mean_reward(const GaussianMixture& law) const {
@@ -154,18 +229,12 @@ DenoisingComparison read_denoising_configuration(const Document& d) {
       change(one, o);
     }
     DenoisingConfiguration c = read_single(one);
-    if (c.base().dimension() != e.single.base().dimension() || c.seed != e.seed || c.experiment != e.experiment)
+    if (c.base.dimension() != e.single.base.dimension() || c.seed != e.seed || c.experiment != e.experiment)
       own.fail("settings", fmt::format("{}: a setting cannot change base, seed or experiment", io::excerpt(text)));
-    std::string folder = fmt::format("{}-{}-{}", to_string(c.loop), to_string(c.dynamics), c.slots);
-    const auto taken = [&](const std::string& name) {
-      return std::any_of(e.settings.begin(), e.settings.end(), [&](const auto& s) { return s.folder == name; });
-    };
-    if (taken(folder))
-      for (int k = 2;; ++k)
-        if (const std::string other = fmt::format("{}-{}", folder, k); !taken(other)) {
-          folder = other;
-          break;
-        }
+    const std::string name = fmt::format("{}-{}-{}", to_string(c.loop), to_string(c.dynamics), c.slots);
+    std::string folder = name;
+    for (int k = 2; std::ranges::count(e.settings, folder, &DenoisingComparison::Setting::folder) > 0; ++k)
+      folder = fmt::format("{}-{}", name, k);
     e.settings.push_back({folder, std::move(c)});
   }
   for (const auto& [key, option] : d.from_command_line)

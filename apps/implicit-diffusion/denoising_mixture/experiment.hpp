@@ -3,16 +3,13 @@
 // compared.
 #pragma once
 
-#include "denoising_mixture/model_spec.hpp"
 #include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "implicit_diffusion/denoising/mixture_model.hpp"
 
 namespace program {
+
+using implicit_diffusion::GaussianMixture;
 
 enum class LoopKind { nested, queue, queue_cold, double_queue };
 enum class NoiseSchedule { ornstein_uhlenbeck, cosine };
@@ -28,10 +25,11 @@ struct DenoisingConfiguration : Common {
   std::int64_t steps = 600, log_every = 10, checkpoint_every = 0;
   double learning_rate = 0.01, lambda = 1, beta = 1;
   std::string optimizer = "adam";  // its name
-  MixtureModelSpec model;
+  implicit_diffusion::Spread spread = implicit_diffusion::Spread::isotropic;
+  GaussianMixture base;
   std::vector<double> direction;  // R(x) = direction . x
 
-  const GaussianMixture& base() const { return model.law; }
+  implicit_diffusion::MixtureModel model() const { return {spread, base.weights.size(), base.dimension()}; }
   implicit_diffusion::TimeGrid grid(std::size_t times) const;
   // The law that is the optimum, in the limit of a long horizon and small steps.
   GaussianMixture tilted() const;

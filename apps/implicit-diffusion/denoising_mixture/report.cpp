@@ -26,32 +26,31 @@ namespace fs = std::filesystem;
 
 // One run, as its folder has it.
 struct Files {
-  std::string label;
+  std::string label, folder;
   const DenoisingConfiguration* configuration;
   io::CsvTable metrics;
   std::vector<double> theta;  // the last
   Population<float> samples;
+
+  const std::vector<double>& column(std::string_view name) const {
+    const auto at = std::ranges::find(metrics.header, name) - metrics.header.begin();
+    return metrics.columns[static_cast<std::size_t>(at)];
+  }
 };
 
 Files read_files(const DenoisingConfiguration& c, const fs::path& folder, const std::string& label) {
-  Files f{label, &c, io::read_csv(folder / "metrics.csv", io::EmptyCell::nan), {}, {}};
+  Files f{label, folder.filename().string(), &c, io::read_csv(folder / "metrics.csv", io::EmptyCell::nan), {}, {}};
   for (const char* name : denoising_header)
-    if (std::find(f.metrics.header.begin(), f.metrics.header.end(), name) == f.metrics.header.end())
+    if (std::ranges::count(f.metrics.header, name) == 0)
       throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
-  const std::size_t p = c.model.make().parameters();
+  const std::size_t p = c.model().parameters();
   const io::Array theta = io::read_npy(folder / "theta.npy");
   if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] == 0)
     throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape than config.toml says");
   f.theta.assign(theta.values.end() - static_cast<std::ptrdiff_t>(p), theta.values.end());
   std::error_code none;
-  if (fs::exists(folder / "samples.npy", none))
-    f.samples = read_population(folder / "samples.npy", c.base().dimension());
+  if (fs::exists(folder / "samples.npy", none)) f.samples = read_population(folder / "samples.npy", c.base.dimension());
   return f;
-}
-
-const std::vector<double>& column(const Files& f, std::string_view name) {
-  const auto at = std::find(f.metrics.header.begin(), f.metrics.header.end(), name) - f.metrics.header.begin();
-  return f.metrics.columns[static_cast<std::size_t>(at)];
 }
 
 std::string label_of(const DenoisingConfiguration& c, const DenoisingConfiguration& usual) {
@@ -61,20 +60,14 @@ std::string label_of(const DenoisingConfiguration& c, const DenoisingConfigurati
   if (c.steps_per_sample != usual.steps_per_sample) label += fmt::format(" T={}", c.steps_per_sample);
   return label;
 }
-std::string folder_of(const DenoisingComparison& e, const DenoisingConfiguration& c) {
-  for (const auto& s : e.settings)
-    if (&s.configuration == &c) return s.folder;
-  return "";
-}
 
 // How the runs ended, where that is not at their end.
-std::string notice_of(const Json& summary, const std::vector<Files>& runs, std::size_t wanted) {
+std::string notice_of(const Json& results, const std::vector<Files>& runs, std::size_t wanted) {
   std::string text;
   const auto add = [&](const std::string& sentence) { text += (text.empty() ? "" : " ") + sentence; };
   if (runs.size() < wanted) add(fmt::format("Interrupted: {} of {} runs are here.", runs.size(), wanted));
-  if (!summary.is_object() || !summary.contains("results") || !summary["results"].is_array()) return text;
-  for (std::size_t k = 0; k < runs.size() && k < summary["results"].size(); ++k) {
-    const Json& r = summary["results"][k];
+  for (std::size_t k = 0; k < std::min(runs.size(), results.size()); ++k) {
+    const Json& r = results[k];
     const std::string status = r.is_object() ? r.value("status", "") : "";
     if (status == "diverged" || status == "interrupted")
       add(fmt::format("{} {} after {} of {} steps.", runs[k].label,
@@ -84,21 +77,19 @@ std::string notice_of(const Json& summary, const std::vector<Files>& runs, std::
   return text;
 }
 
-GaussianMixture law_of(const Files& f) { return f.configuration->model.make().law(f.theta); }
-
 // The first coordinate of a few samples on their way.
 report::LineChart paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
   constexpr std::size_t few = 6;
-  ReverseChain<float> chain(c.model.make().score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
+  ReverseChain<float> chain(c.model().score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
                             {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
   PathBatch<float> b;
-  b.points = Population<float>(few, c.base().dimension());
+  b.points = Population<float>(few, c.base.dimension());
   DenoisingStart<float>{Noise(c.seed)}.draw(b, 0);
   DenoisingSampler<float>(chain).advance(b, theta, {});
-  report::LineChart chart{.title = title, .x_label = "time", .y_label = "x₁", .series = {}};
+  report::LineChart chart{.title = title, .x_label = "time", .y_label = "x₁"};
   const TimeGrid grid = chain.grid();
   for (std::size_t i = 0; i < few; ++i) {
-    report::Series s{fmt::format("sample {}", i + 1), {}, {}};
+    report::Series s{fmt::format("sample {}", i + 1)};
     for (std::size_t n = 0; n < grid.steps(); ++n) {
       s.x.push_back(grid.tau.front() - grid.tau[n]);
       s.y.push_back(static_cast<double>(b.path[n](i, 0)));
@@ -134,13 +125,12 @@ void add_chart(report::Section& section, const std::vector<Files>& runs, const c
   report::LineChart chart{.title = title,
                           .x_label = alike ? "step" : "share of the run’s steps",
                           .y_label = y_label,
-                          .series = {},
                           .levels = levels,
                           .log_y = log_y};
   for (const Files& f : runs) {
-    const std::vector<double>& y = column(f, name);
+    const std::vector<double>& y = f.column(name);
     if (std::none_of(y.begin(), y.end(), [](double v) { return std::isfinite(v); })) continue;
-    std::vector<double> x = column(f, "step");
+    std::vector<double> x = f.column("step");
     if (!alike)
       for (double& step : x) step /= static_cast<double>(f.configuration->steps);
     chart.series.push_back({runs.size() > 1 ? f.label : "", std::move(x), y});
@@ -154,18 +144,12 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   const DenoisingComparison& e = configuration();
   if (!repeats_of(folder).empty()) return repeats_report(e, folder);
   std::vector<Files> runs;
-  if (e.settings.empty()) {
-    runs.push_back(read_files(e.single, folder, label_of(e.single, e.single)));
-  } else {
-    std::error_code none;
-    for (const auto& s : e.settings)
-      if (fs::exists(folder / "settings" / s.folder / "metrics.csv", none))
-        runs.push_back(
-            read_files(s.configuration, folder / "settings" / s.folder, label_of(s.configuration, e.single)));
-    for (Files& f : runs)  // settings that differ in something else go by their folder
-      if (std::count_if(runs.begin(), runs.end(), [&](const Files& g) { return g.label == f.label; }) > 1)
-        f.label = folder_of(e, *f.configuration);
-  }
+  if (e.settings.empty()) runs.push_back(read_files(e.single, folder, label_of(e.single, e.single)));
+  for (const auto& [name, c] : e.settings)
+    if (std::error_code none; fs::exists(folder / "settings" / name / "metrics.csv", none))
+      runs.push_back(read_files(c, folder / "settings" / name, label_of(c, e.single)));
+  for (Files& f : runs)  // settings that differ in something else go by their folder
+    if (std::ranges::count(runs, f.label, &Files::label) > 1) f.label = f.folder;
   if (runs.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no run to report");
   const std::size_t wanted = std::max<std::size_t>(1, e.settings.size());
   const GaussianMixture tilted = e.single.tilted();
@@ -173,20 +157,19 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   const DenoisingConfiguration& c = *first.configuration;
   const double best = e.single.mean_reward(tilted);
 
-  const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false);
+  const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false),
+             results = j.is_object() && j.contains("results") && j["results"].is_array() ? j["results"] : Json::array();
   report::Page page{
       .title = e.title,
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
-      .notice = notice_of(j, runs, wanted),
-      .facts = {},
-      .sections = {},
+      .notice = notice_of(results, runs, wanted),
       .footer = footer};
   page.facts = {
-      {"KL", figure_text(column(first, "exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
-      {"Weights", fmt::format("{:.4f}", column(first, "weight_error").back()), "largest distance from the tilted law"},
-      {"Means", fmt::format("{:.4f}", column(first, "mean_error").back()), "the same, of a coordinate"},
-      {"Reward", minus(figure_text(column(first, "reward").back(), 4)), "mean over the samples"},
-      {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", figure_text(column(first, "path_kl").back(), 4),
+      {"KL", figure_text(first.column("exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
+      {"Weights", fixed(first.column("weight_error").back(), 4), "largest distance from the tilted law"},
+      {"Means", fixed(first.column("mean_error").back(), 4), "the same, of a coordinate"},
+      {"Reward", minus(figure_text(first.column("reward").back(), 4)), "mean over the samples"},
+      {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", figure_text(first.column("path_kl").back(), 4),
        c.dynamics == Dynamics::euler_ode ? "the SDE’s, along the paths of the ODE" : "nats, to the base"}};
 
   report::Section laws{
@@ -195,26 +178,26 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
           "The diffusion is finetuned so that −λ E[R] + β KL is least, with KL that of its paths to those of the "
           "base. The law that does it is known: the base times exp(λR/β), which for a linear reward is a mixture "
           "with the same covariances, shifted means and other weights. " +
-          minus(fmt::format("Its mean reward is {:.4f}. ", best)) +
+          fmt::format("Its mean reward is {:.4f}. ", best) +
           "A chain of finite horizon comes near it: it begins at N(0, I), not at the noisy law of the data. The "
           "ODE keeps that difference to its end, so its parameters make up for it; the SDE forgets most of it."};
-  const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base().dimension());
+  const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base.dimension());
   const bool plane = shown_coordinates == 2;
   laws.three_in_a_row = plane;
   laws.text += plane ? " Contours are of the tilted law; samples that follow it fill them."
                      : " The curve is the density of the tilted law; it runs through the tops of the bars where "
                        "samples follow it.";
-  if (c.base().dimension() > 2) laws.text += " Shown are the first two coordinates.";
+  if (c.base.dimension() > 2) laws.text += " Shown are the first two coordinates.";
   Window w;
-  w.include(marginal(c.base(), shown_coordinates));
+  w.include(marginal(c.base, shown_coordinates));
   w.include(marginal(tilted, shown_coordinates));
   const auto add_picture = [&](const std::string& title, const std::string& caption, const GaussianMixture& law,
                                const Population<float>& samples) {
     laws.figures.push_back(
         draw({title, caption, marginal(law, shown_coordinates), &samples, nullptr, {}, plane, "the tilted law"}, w));
   };
-  Population<float> before(static_cast<std::size_t>(c.batch), c.base().dimension());
-  MixtureSampler(c.base(), Noise(c.seed)).draw(before, 0);
+  Population<float> before(static_cast<std::size_t>(c.batch), c.base.dimension());
+  MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
   add_picture("The base", "Samples of the base.", tilted, before);
   constexpr std::size_t most = 11;
   for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
@@ -234,36 +217,30 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   add_chart(curves, runs, "weight_error", "Largest error of a weight", "distance", true, "");
   page.sections.push_back(std::move(curves));
 
-  report::Section both{.heading = "Samples on their way",
-                       .text = "The same noise before and after: what finetuning changes is where paths end."};
-  const std::vector<double> base_theta = c.model.make().parameters_of(c.base());
-  both.figures = both_paths(c, base_theta, first.theta);
-  page.sections.push_back(std::move(both));
+  page.sections.push_back({.heading = "Samples on their way",
+                           .text = "The same noise before and after: what finetuning changes is where paths end.",
+                           .figures = both_paths(c, c.model().parameters_of(c.base), first.theta)});
 
-  report::Section law_table{.heading = "The learnt law"};
-  report::Table t{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}, {}};
-  const GaussianMixture learnt = law_of(first);
-  const auto point = [](const std::vector<double>& m) {
-    std::string text;
-    for (const double v : m) text += (text.empty() ? "" : ", ") + minus(fmt::format("{:.3f}", v));
-    return text;
-  };
-  for (std::size_t i = 0; i < learnt.weights.size(); ++i)
-    t.rows.push_back({fmt::format("{}", i + 1), fmt::format("{:.4f}", c.base().weights[i]),
-                      fmt::format("{:.4f}", learnt.weights[i]), fmt::format("{:.4f}", tilted.weights[i]),
-                      point(c.base().components[i].mean), point(learnt.components[i].mean),
-                      point(tilted.components[i].mean)});
-  law_table.text = fmt::format("Of {}.", first.label);
-  law_table.tables.push_back(std::move(t));
-  page.sections.push_back(std::move(law_table));
+  report::Table law{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}};
+  const GaussianMixture learnt = c.model().law(first.theta);
+  for (std::size_t i = 0; i < learnt.weights.size(); ++i) {
+    std::vector<std::string> cells{fmt::format("{}", i + 1)};
+    for (const GaussianMixture* m : {&c.base, &learnt, &tilted}) cells.push_back(fixed(m->weights[i], 4));
+    for (const GaussianMixture* m : {&c.base, &learnt, &tilted}) {
+      std::string& text = cells.emplace_back();
+      for (const double v : m->components[i].mean) text += (text.empty() ? "" : ", ") + fixed(v, 3);
+    }
+    law.rows.push_back(std::move(cells));
+  }
+  page.sections.push_back(
+      {.heading = "The learnt law", .text = fmt::format("Of {}.", first.label), .tables = {std::move(law)}});
 
-  report::Section all{.heading = "All runs",
-                      .text =
-                          "M slots of the queue advance together, T/M steps each: M = T is the single loop. The nested "
-                          "loop takes a batch "
-                          "all the way before each step of θ and keeps no path. Steps are those of θ, each with a "
-                          "gradient from one batch. Memory is that of the populations, "
-                          "the queue and its paths. "};
+  report::Section all{
+      .heading = "All runs",
+      .text =
+          "M slots of the queue advance together, T/M steps each: M = T is the single loop. The nested loop takes a "
+          "batch all the way before each step of θ and keeps no path. Steps are those of θ, each with a gradient from "
+          "one batch. Memory is that of the populations, the queue and its paths. "};
   report::Section costs{
       .heading = "What it cost",
       .text =
@@ -271,38 +248,32 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
           "T of them, and those of states that were not kept are made again for the gradient. A product is a step of "
           "the adjoint, the score’s derivatives times a vector: a gradient takes T of them. The frozen model is the "
           "base, which the path KL asks for at every point."};
-  report::Table table{{"run", "T", "steps", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"},
-                      {}};
-  const auto cost_head = [](const char* of) {
-    return report::Table{{of, "evaluations", "products", "evaluations, frozen", "products, frozen"}, {}};
-  };
-  report::Table step_table = cost_head("the last step"), cost_table = cost_head("all steps");
-  if (j.is_object() && j.contains("results") && j["results"].is_array())
-    for (std::size_t k = 0; k < runs.size() && k < j["results"].size(); ++k) {
-      const Json& r = j["results"][k];
-      const auto value = [&](const char* key) { return number_or_nan(r, key); };
-      table.rows.push_back({runs[k].label, fmt::format("{:.0f}", value("steps_per_sample")),
-                            fmt::format("{:.0f}", value("steps")), figure_text(column(runs[k], "exact_kl").back(), 4),
-                            fmt::format("{:.4f}", column(runs[k], "weight_error").back()),
-                            fmt::format("{:.4f}", column(runs[k], "mean_error").back()),
-                            minus(figure_text(value("reward"), 4)), figure_text(value("path_kl"), 4),
-                            figure_text(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
-      const Json none = Json::object(), &step = r.is_object() && r.contains("last_step") ? r["last_step"] : none;
-      for (const auto& [from, to] : {std::pair{&step, &step_table}, std::pair{&r, &cost_table}}) {
-        std::vector<std::string> cells{runs[k].label};
-        for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"}) {
-          const double count = number_or_nan(*from, key);
-          cells.push_back(std::isfinite(count) ? fmt::format("{:.0f}", count) : "");
-        }
-        to->rows.push_back(std::move(cells));
+  report::Table table{{"run", "T", "steps", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"}};
+  for (const char* of : {"the last step", "all steps"})
+    costs.tables.push_back({{of, "evaluations", "products", "evaluations, frozen", "products, frozen"}});
+  for (std::size_t k = 0; k < std::min(runs.size(), results.size()); ++k) {
+    const Json& r = results[k];
+    const Files& run = runs[k];
+    const auto value = [&](const char* key) { return number_or_nan(r, key); };
+    table.rows.push_back({run.label, fmt::format("{:.0f}", value("steps_per_sample")),
+                          fmt::format("{:.0f}", value("steps")), figure_text(run.column("exact_kl").back(), 4),
+                          fixed(run.column("weight_error").back(), 4), fixed(run.column("mean_error").back(), 4),
+                          minus(figure_text(value("reward"), 4)), figure_text(value("path_kl"), 4),
+                          figure_text(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
+    const Json step = r.is_object() && r.contains("last_step") ? r["last_step"] : Json::object();
+    for (const auto& [from, to] : {std::pair{&step, 0U}, std::pair{&r, 1U}}) {
+      std::vector<std::string> cells{run.label};
+      for (const char* key : {"model_evaluations", "products", "frozen_evaluations", "frozen_products"}) {
+        const double count = number_or_nan(*from, key);
+        cells.push_back(std::isfinite(count) ? fmt::format("{:.0f}", count) : "");
       }
+      costs.tables[to].rows.push_back(std::move(cells));
     }
+  }
   if (const double bytes = number_or_nan(j, "peak_memory_bytes"); std::isfinite(bytes))
     costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.", bytes / 1e6);
   all.tables.push_back(std::move(table));
   page.sections.push_back(std::move(all));
-  costs.tables.push_back(std::move(step_table));
-  costs.tables.push_back(std::move(cost_table));
   page.sections.push_back(std::move(costs));
   page.sections.push_back(repeat_section(e.resolved.text(), folder, ""));
   return report::to_html(page);

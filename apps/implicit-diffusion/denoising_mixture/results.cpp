@@ -17,9 +17,10 @@ Json means_of(const GaussianMixture& law) {
 }
 
 Json json_of(const DenoisingRow& r) {
-  return {{"loop", r.loop},
-          {"dynamics", r.dynamics},
-          {"slots", r.slots},
+  const DenoisingConfiguration& c = *r.configuration;
+  return {{"loop", to_string(c.loop)},
+          {"dynamics", to_string(c.dynamics)},
+          {"slots", c.slots},
           {"weights", r.law.weights},
           {"means", means_of(r.law)},
           {"reward", json_number(r.reward)},
@@ -35,17 +36,19 @@ Json json_of(const DenoisingRow& r) {
             {"frozen_products", r.step_cost.frozen_products}}},
           {"seconds", r.seconds},
           {"memory_bytes", r.memory_bytes},
-          {"steps_per_sample", r.steps_per_sample},
+          {"steps_per_sample", c.steps_per_sample},
           {"steps", r.steps},
           {"status", r.status}};
 }
 
 // Distances are from the tilted law of the run's own setting.
-std::string table_line(const DenoisingRow& r, const DenoisingConfiguration& c) {
+std::string table_line(const DenoisingRow& r) {
+  const DenoisingConfiguration& c = *r.configuration;
   const LawDistance d = distance(r.law, c.tilted());
-  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n", r.loop,
-                     r.dynamics, r.slots, r.steps_per_sample, r.reward, r.path_kl, figure_text(r.exact_kl, 4),
-                     d.weights, d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
+  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n",
+                     to_string(c.loop), to_string(c.dynamics), c.slots, c.steps_per_sample, r.reward, r.path_kl,
+                     figure_text(r.exact_kl, 4), d.weights, d.means, r.seconds,
+                     static_cast<double>(r.memory_bytes) / 1e6);
 }
 const std::string table_head =
     fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9}{:>8}\n", "loop", "", "slots", "T", "reward",
@@ -53,28 +56,16 @@ const std::string table_head =
 
 // Calls of the model and of the frozen one, for a batch each.
 std::string cost_line(const DenoisingRow& r) {
+  const DenoisingConfiguration& c = *r.configuration;
   const DenoisingCost &s = r.step_cost, &all = r.cost;
-  return fmt::format("  {:<13}{:<5}{:>6}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", r.loop, r.dynamics, r.slots,
-                     s.evaluations, s.products, s.frozen_evaluations, s.frozen_products, all.evaluations, all.products,
-                     all.frozen_evaluations, all.frozen_products);
+  return fmt::format("  {:<13}{:<5}{:>6}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", to_string(c.loop),
+                     to_string(c.dynamics), c.slots, s.evaluations, s.products, s.frozen_evaluations, s.frozen_products,
+                     all.evaluations, all.products, all.frozen_evaluations, all.frozen_products);
 }
 const std::string cost_head =
     fmt::format("  {:<24}{:>23}{:>18}{:>23}{:>19}\n  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n",
                 "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
                 "scores", "products", "scores", "products", "scores", "products", "scores", "products");
-
-// What an interrupt left of a comparison or of a run.
-std::string left_over(std::span<const DenoisingResult> results) {
-  std::string text;
-  std::size_t waiting = 0;
-  for (const DenoisingResult& r : results)
-    if (!r.row)
-      ++waiting;
-    else if (r.row->status == "interrupted")
-      text += fmt::format("  {} made {} of {} steps\n", r.name, r.row->steps, r.configuration->steps);
-  if (waiting > 0) text += fmt::format("  {} of {} runs had not begun\n", waiting, results.size());
-  return text.empty() ? "" : text + "  --resume goes on\n";
-}
 
 }  // namespace
 
@@ -88,49 +79,57 @@ LawDistance distance(const GaussianMixture& a, const GaussianMixture& b) {
   return d;
 }
 
-Summary summary_of(const DenoisingConfiguration& c, const std::vector<const DenoisingRow*>& rows, std::size_t threads) {
+Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, std::size_t threads) {
   Summary s = summary_of(static_cast<const Common&>(c), threads);
   const GaussianMixture tilted = c.tilted();
   s.more = {{"steps_per_sample", c.steps_per_sample},
             {"tilted_weights", tilted.weights},
             {"tilted_means", means_of(tilted)},
             {"results", Json::array()}};
-  for (const DenoisingRow* r : rows) s.more["results"].push_back(json_of(*r));
-  if (rows.empty()) return s;
-  const DenoisingRow& r = *rows.front();
-  s.method = r.loop;
-  s.steps = r.steps;
-  s.status = r.status;
-  s.theta = r.theta;
-  s.figures.reward = r.reward;
-  s.figures.exact_reward = r.exact_reward;
-  s.figures.exact_kl = r.exact_kl;
-  s.gradient_evaluations = static_cast<std::int64_t>(r.cost.evaluations);
-  s.seconds = r.seconds;
+  for (const auto& r : rows) {
+    if (!r) continue;
+    if (s.more["results"].empty()) {
+      s.method = to_string(r->configuration->loop);
+      s.steps = r->steps;
+      s.status = r->status;
+      s.theta = r->theta;
+      s.figures = {.reward = r->reward, .exact_reward = r->exact_reward, .exact_kl = r->exact_kl};
+      s.gradient_evaluations = static_cast<std::int64_t>(r->cost.evaluations);
+      s.seconds = r->seconds;
+    }
+    s.more["results"].push_back(json_of(*r));
+  }
   return s;
 }
 
-std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingResult> results,
-                          const std::string& status, double seconds) {
+std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingComparison::Setting> settings,
+                          const DenoisingRows& rows, const std::string& status, double seconds) {
   std::string text = fmt::format("{} (seed {}): {} in {:.1f} s\n", single.experiment, single.seed, status, seconds);
   const double best = single.mean_reward(single.tilted());
-  std::string costs;
-  bool alike = true;  // one optimum for all
+  std::string costs = cost_head, left;  // and what an interrupt has left over
+  bool alike = true;                    // one optimum for all
   text += table_head;
-  for (const DenoisingResult& r : results) {
-    alike = alike && r.configuration->mean_reward(r.configuration->tilted()) == best;
-    if (!r.row) continue;
-    text += table_line(*r.row, *r.configuration);
-    costs += cost_line(*r.row);
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const auto& [name, c] = settings[k];
+    alike = alike && c.mean_reward(c.tilted()) == best;
+    if (!rows[k]) continue;
+    text += table_line(*rows[k]);
+    costs += cost_line(*rows[k]);
+    if (rows[k]->status == "interrupted")
+      left += fmt::format("  {} made {} of {} steps\n", name, rows[k]->steps, c.steps);
   }
   if (alike) text += fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best);
-  return text + cost_head + costs + left_over(results);
+  if (const auto waiting = std::count(rows.begin(), rows.end(), std::nullopt); waiting > 0)
+    left += fmt::format("  {} of {} runs had not begun\n", waiting, rows.size());
+  return text + costs + left + (left.empty() ? "" : "  --resume goes on\n");
 }
 
-std::string describe_divergence(const DenoisingConfiguration& c, std::int64_t steps) {
-  return fmt::format("a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}", steps,
-                     steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)
-                                : fmt::format("a learning_rate smaller than {} may help", c.learning_rate));
+std::string describe_divergence(const DenoisingRow& row) {
+  const DenoisingConfiguration& c = *row.configuration;
+  return fmt::format("a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}",
+                     row.steps,
+                     row.steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)
+                                    : fmt::format("a learning_rate smaller than {} may help", c.learning_rate));
 }
 
 }  // namespace program

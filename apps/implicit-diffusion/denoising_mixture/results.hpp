@@ -2,15 +2,12 @@
 #pragma once
 
 #include "denoising_mixture/experiment.hpp"
-#include "experiment/json.hpp"
 #include "experiment/summary.hpp"
 #include "implicit_diffusion/denoising/cost.hpp"
 
 #include <array>
-#include <cstdint>
+#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace program {
 
@@ -19,16 +16,18 @@ inline constexpr std::array denoising_header{
     "step",      "gradient_evaluations", "seconds",   "reward", "exact_reward", "exact_kl", "log_likelihood", "path_kl",
     "objective", "weight_error",         "mean_error"};
 
-// One setting at its end.
+// One setting at its end, or where an interrupt came.
 struct DenoisingRow {
-  std::string loop, dynamics, status;
-  std::int64_t slots = 0, steps_per_sample = 0, steps = 0;
+  const DenoisingConfiguration* configuration;
+  std::string status;
+  std::int64_t steps = 0;
   GaussianMixture law;
   std::vector<double> theta;
   double reward = 0, exact_reward = 0, exact_kl = 0, path_kl = 0, seconds = 0;
   implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
   std::size_t memory_bytes = 0;                       // populations, queue and paths
 };
+using DenoisingRows = std::vector<std::optional<DenoisingRow>>;  // one is missing where an interrupt came before it
 
 // How far a law is from the tilted one: the largest differences of its weights and of the coordinates of its means.
 struct LawDistance {
@@ -37,20 +36,13 @@ struct LawDistance {
 LawDistance distance(const GaussianMixture& a, const GaussianMixture& b);
 
 // The summary of a run, or of a comparison whose first run that is, with the rows of all.
-Summary summary_of(const DenoisingConfiguration& c, const std::vector<const DenoisingRow*>& rows, std::size_t threads);
+Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, std::size_t threads);
 
-// One line of the closing table: a setting, what people call it, and its row, which is missing where an interrupt came
-// before.
-struct DenoisingResult {
-  const DenoisingConfiguration* configuration;
-  std::string name;
-  const DenoisingRow* row;
-};
-// `single` is the problem without the changes of the settings.
-std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingResult> results,
-                          const std::string& status, double seconds);
+// `single` is the problem without the changes of the settings, of which each has its row.
+std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingComparison::Setting> settings,
+                          const DenoisingRows& rows, const std::string& status, double seconds);
 
 // A run that diverged, in words.
-std::string describe_divergence(const DenoisingConfiguration& c, std::int64_t steps);
+std::string describe_divergence(const DenoisingRow& row);
 
 }  // namespace program

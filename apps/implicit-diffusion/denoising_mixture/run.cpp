@@ -34,7 +34,7 @@ class Run {
       : c_(c),
         context_(context),
         workers_(context.threads),
-        model_(c.model.make()),
+        model_(c.model()),
         tilted_(c.tilted()),
         reward_(LinearReward{c.direction}),
         start_{Noise(c.seed)},
@@ -44,18 +44,18 @@ class Run {
                 .keep_every = static_cast<std::size_t>(c.keep_every),
                 .normals = normals_of<float>(Noise(c.seed)),
                 .workers = &workers_},
-               std::pair{model_.score<float>(), model_.parameters_of(c.base())}),
+               std::pair{model_.score<float>(), model_.parameters_of(c.base)}),
         engine_(chain_, reward_, {c.lambda, c.beta}),
         rows_({denoising_header.begin(), denoising_header.end()}, c.log_every),
         checkpoints_(c, context.folder, c.checkpoint_every),
         progress_(context.progress, context.weight) {
-    empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base().dimension());
-    if (c.base().dimension() <= MixtureDivergence::largest_dimension) divergence_.emplace(tilted_);
+    empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base.dimension());
+    if (c.base.dimension() <= MixtureDivergence::largest_dimension) divergence_.emplace(tilted_);
   }
 
   DenoisingRow run() {
     QueueState<Batch, AnyOptimizer> s{
-        0, model_.parameters_of(c_.base()), {}, AnyOptimizer::make(c_.optimizer, {.scale = c_.learning_rate})};
+        0, model_.parameters_of(c_.base), {}, AnyOptimizer::make(c_.optimizer, {.scale = c_.learning_rate})};
     const QueueOptions options{.steps = c_.steps, .slots = c_.slots, .warm_start = c_.loop != LoopKind::queue_cold};
     const auto observe_state = [&](const auto& state) { observe(state); };
     if (c_.loop == LoopKind::nested) {
@@ -202,11 +202,8 @@ class Run {
       memory = std::max(memory, memory_of(s));
     }
     const std::vector<double>& last = rows_.last_row();
-    DenoisingRow row{.loop = std::string(to_string(c_.loop)),
-                     .dynamics = std::string(to_string(c_.dynamics)),
+    DenoisingRow row{.configuration = &c_,
                      .status = std::string(to_string(outcome_.status)),
-                     .slots = c_.slots,
-                     .steps_per_sample = c_.steps_per_sample,
                      .steps = s.step,
                      .law = model_.law(s.theta),
                      .theta = s.theta,
@@ -248,22 +245,23 @@ class Run {
   std::size_t memory_ = 0;
 };
 
-// The most memory that this process has had so far, as the system counts it; 0 where it does not say.
-std::uint64_t peak_memory() {
+// The most memory that this process has had so far, where the system counts it.
+void add_peak_memory(Json& more) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
-    if (std::uint64_t kilobytes = 0; word == "VmHWM:" && status >> kilobytes) return 1024 * kilobytes;
-  return 0;
+    if (std::uint64_t kilobytes = 0; word == "VmHWM:" && status >> kilobytes)
+      more["peak_memory_bytes"] = 1024 * kilobytes;
 }
 
 FinishedRun run_single(const DenoisingConfiguration& c, const RunContext& context) {
-  const DenoisingRow row = Run(c, context).run();
-  FinishedRun done{summary_of(c, {&row}, context.threads), {}, {}};
-  if (const std::uint64_t bytes = peak_memory()) done.summary.more["peak_memory_bytes"] = bytes;
+  const DenoisingRows rows{Run(c, context).run()};
+  const DenoisingRow& row = *rows.front();
+  FinishedRun done{summary_of(c, rows, context.threads), {}, {}};
+  add_peak_memory(done.summary.more);
   io::write_file(context.folder / "summary.json", to_json(done.summary));
-  const DenoisingResult result{&c, "the run", &row};
-  done.table = closing_table(c, {&result, 1}, row.status, row.seconds);
-  if (row.status == "diverged") done.complaints.push_back(describe_divergence(c, row.steps));
+  const DenoisingComparison::Setting alone{"the run", c};
+  done.table = closing_table(c, {&alone, 1}, rows, row.status, row.seconds);
+  if (row.status == "diverged") done.complaints.push_back(describe_divergence(row));
   return done;
 }
 
@@ -298,44 +296,37 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
     });
     progress.say(fmt::format("{} of {} runs have a checkpoint and go on from it", begun, e.settings.size()));
   }
-  std::vector<std::optional<DenoisingRow>> rows(e.settings.size());
+  DenoisingRows rows(e.settings.size());
   run_in_folders(
       folders, threads, o.resume, interrupt.token(), &progress, [&](std::size_t k, const RunContext& context) {
         const auto& setting = e.settings[order[k]];
-        DenoisingRow& r = rows[order[k]].emplace(Run(setting.configuration, context).run());
+        const DenoisingRow& r = rows[order[k]].emplace(Run(setting.configuration, context).run());
         io::write_file(context.folder / "summary.json",
-                       to_json(summary_of(setting.configuration, {&r}, context.threads)));
+                       to_json(summary_of(setting.configuration, {r}, context.threads)));
         progress.say(
             fmt::format("{} {} after {} steps", setting.folder, r.status == "completed" ? "done" : r.status, r.steps));
       });
   progress.finish();
   if (o.resume) write_configuration(folder.path, e);
 
-  std::string status = "completed";
-  std::vector<const DenoisingRow*> there;
-  std::vector<DenoisingResult> results;
-  std::optional<std::string> divergence;
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const DenoisingRow* r = rows[k] ? &*rows[k] : nullptr;
-    const DenoisingConfiguration& c = e.settings[k].configuration;
-    results.push_back({&c, e.settings[k].folder, r});
-    if (r) there.push_back(r);
-    if (!r || (r->status != "completed" && status != "diverged")) status = r ? r->status : "interrupted";
-    if (r && r->status == "diverged" && !divergence) divergence = describe_divergence(c, r->steps);
-  }
-  Summary s = summary_of(e.single, there, threads);
-  s.status = status;
+  Summary s = summary_of(e.single, rows, threads);
+  s.status = "completed";
   s.seconds = before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (const std::uint64_t bytes = peak_memory()) s.more["peak_memory_bytes"] = bytes;
+  const DenoisingRow* diverged = nullptr;
+  for (const auto& r : rows) {
+    if (!r || (r->status != "completed" && s.status != "diverged")) s.status = r ? r->status : "interrupted";
+    if (r && r->status == "diverged" && !diverged) diverged = &*r;
+  }
+  add_peak_memory(s.more);
   io::write_file(folder.path / "summary.json", to_json(s));
 
-  const int code = exit_code(status, interrupt.signal());
-  if (there.empty()) {
+  const int code = exit_code(s.status, interrupt.signal());
+  if (s.more["results"].empty()) {
     print(fmt::format("{}: interrupted before a run had begun; --resume goes on\n", e.experiment));
     return code;
   }
-  close_run(folder.path, closing_table(e.single, results, status, s.seconds), o, experiment);
-  if (code == exit_diverged && divergence) complain(fmt::format("{}: {}", e.experiment, *divergence));
+  close_run(folder.path, closing_table(e.single, e.settings, rows, s.status, s.seconds), o, experiment);
+  if (code == exit_diverged && diverged) complain(fmt::format("{}: {}", e.experiment, describe_divergence(*diverged)));
   return code;
 }
 
