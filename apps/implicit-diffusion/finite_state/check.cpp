@@ -39,8 +39,7 @@ struct Exact {
   double value;
   Numbers gradient;
 };
-template <class Gradient>
-Exact exact(Gradient& gamma, const Numbers& theta) {
+Exact exact(auto& gamma, const Numbers& theta) {
   Exact e{0, Numbers(theta.size())};
   e.value = gamma.exact(theta, e.gradient);
   return e;
@@ -52,8 +51,7 @@ Numbers along(Numbers theta, const Numbers& direction, double t) {
 }
 
 // Central differences of value(theta) in every parameter.
-template <class Value>
-Numbers quotients(Value&& value, const Numbers& theta) {
+Numbers quotients(auto&& value, const Numbers& theta) {
   Numbers all;
   for (std::size_t j = 0; j < theta.size(); ++j) {
     Numbers axis(theta.size());
@@ -85,10 +83,8 @@ struct Batches {
   std::size_t count = 50'000, size = 10;
 };
 
-template <class Gradient>
-void check_samples(Gradient& gamma, const Numbers& expected, const Numbers& theta, const Numbers& law,
-                   std::uint64_t seed, Rows& rows, Batches batches = {},
-                   const std::string& what = "Gamma from samples") {
+void check_samples(auto& gamma, const Numbers& expected, const Numbers& theta, const Numbers& law, std::uint64_t seed,
+                   Rows& rows, Batches batches = {}, const std::string& what = "Gamma from samples") {
   StatePopulation x{std::vector<std::uint32_t>(batches.size)};
   Numbers gradient(theta.size());
   BatchMeans means(theta.size());
@@ -118,8 +114,7 @@ Numbers grouped(const Numbers& law) {
 
 // Shares of n independent samples have standard errors sqrt(p (1 - p) / n). Of many states it is groups that are
 // compared: each state would be seen a few times only, and a few times are not normally distributed.
-template <class Sampler>
-void check_sampler(Sampler&& sampler, const Numbers& theta, const Numbers& law, std::uint64_t seed, Rows& rows,
+void check_sampler(auto&& sampler, const Numbers& theta, const Numbers& law, std::uint64_t seed, Rows& rows,
                    const std::string& what = "law after ten moves from it") {
   constexpr std::size_t n = 200'000;
   StatePopulation x{std::vector<std::uint32_t>(n)};
@@ -133,8 +128,7 @@ void check_sampler(Sampler&& sampler, const Numbers& theta, const Numbers& law, 
 }
 
 // The matrix of a chain at theta, row by row.
-template <class C>
-Numbers dense(C chain, const Numbers& theta) {
+Numbers dense(auto chain, const Numbers& theta) {
   chain.prepare(theta);
   const std::size_t n = chain.states();
   Numbers p(n * n);
@@ -147,8 +141,7 @@ Numbers dense(C chain, const Numbers& theta) {
 
 // One move of many samples of each state: those of state i are in k with probability P_ik. A law that is kept says
 // nothing of a sampler that does not move.
-template <class Sampler>
-CheckRow check_move(Sampler& sampler, const Numbers& theta, std::size_t states, const Numbers& matrix,
+CheckRow check_move(auto& sampler, const Numbers& theta, std::size_t states, const Numbers& matrix,
                     const std::string& what) {
   constexpr std::size_t each = 50'000;
   StatePopulation x = spread_population(states * each, states);
@@ -170,8 +163,7 @@ double allowed_differences(const RewardObjective& objective) {
 }
 
 // Both routes against central differences. Returns the gradient.
-template <class C, class F>
-Numbers check_routes(const C& chain, const F& objective, const Numbers& theta, Rows& rows) {
+Numbers check_routes(const auto& chain, const RewardObjective& objective, const Numbers& theta, Rows& rows) {
   const double allowed = allowed_differences(objective);
   ChainGradient forward(chain, objective, Route::forward), adjoint(chain, objective, Route::adjoint);
   const Numbers expected = quotients([&](const Numbers&at) { return exact(adjoint, at).value; }, theta),

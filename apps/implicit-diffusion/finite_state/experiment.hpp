@@ -2,13 +2,9 @@
 // and with samples; and gradients of chains of many sizes against the exact ones.
 #pragma once
 
-#include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
 #include "implicit_diffusion/finite/gibbs.hpp"
 #include "implicit_diffusion/finite/ring.hpp"
-
-#include <cstdint>
-#include <vector>
 
 namespace program {
 

@@ -19,10 +19,6 @@ namespace {
 using namespace implicit_diffusion;
 namespace fs = std::filesystem;
 
-std::string parameter_name(std::size_t j) {
-  return j == 0 ? "drift c" : fmt::format("{}{}", j % 2 == 1 ? "a" : "b", (j + 1) / 2);
-}
-
 // Density on [0, 2 pi) of a law on the ring, or of shares put into `bins`.
 report::Series density(const std::string& label, std::span<const double> p, std::size_t bins) {
   report::Series s{label};
@@ -33,8 +29,7 @@ report::Series density(const std::string& label, std::span<const double> p, std:
     double mass = 0;
     for (std::size_t i = first; i < last; ++i) mass += p[i];
     const double h = 2 * std::numbers::pi / static_cast<double>(n);
-    s.x.push_back(h * (static_cast<double>(first + last - 1) / 2));
-    s.y.push_back(mass / (h * static_cast<double>(last - first)));
+    s.add(h * (static_cast<double>(first + last - 1) / 2), mass / (h * static_cast<double>(last - first)));
   }
   return s;
 }
@@ -101,9 +96,9 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
     if (i % dot != 0) optimum.y[i] = Figures::none;
   law.series.push_back(std::move(optimum));
   const std::span<const double> r = ring.objective.reward();
-  report::Series rewards{"", {}, {r.begin(), r.end()}};
-  for (std::size_t i = 0; i < c.ring.states; ++i)
-    rewards.x.push_back(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(c.ring.states));
+  report::Series rewards{""};
+  for (std::size_t i = 0; i < r.size(); ++i)
+    rewards.add(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(r.size()), r[i]);
   const report::LineChart earned{
       .title = "The reward", .x_label = "place on the ring", .y_label = "R", .series = {std::move(rewards)}};
   laws.figures = {{report::to_svg(law), "Learnt in a single loop: one move of every sample, one step of θ."},
@@ -166,13 +161,11 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
       report::Series e{form}, t{form};
       for (const Json& row : results) {
         if (!row.is_object() || !row.contains("form") || row["form"] != form) continue;
-        e.x.push_back(number_or_nan(row, "states"));
-        e.y.push_back(number_or_nan(row, "gradient_error"));
-        t.y.push_back(number_or_nan(row, "seconds"));
+        e.add(number_or_nan(row, "states"), number_or_nan(row, "gradient_error"));
+        t.add(e.x.back(), number_or_nan(row, "seconds"));
         rows.rows.push_back({form, fmt::format("{:.0f}", e.x.back()), fmt::format("{:.1e}", e.y.back()),
                              fmt::format("{:.2g}", t.y.back())});
       }
-      t.x = e.x;
       if (e.x.empty()) continue;
       error.series.push_back(std::move(e));
       time.series.push_back(std::move(t));
@@ -185,8 +178,8 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
 
   report::Table values{{"parameter", "start", "learnt from samples", "optimum"}};
   for (std::size_t k = 0; k < ring.optimum.size() && j["theta"].is_array() && k < j["theta"].size(); ++k)
-    values.rows.push_back({parameter_name(k), fixed(c.start[k], 4),
-                           j["theta"][k].is_number() ? fixed(j["theta"][k].get<double>(), 4) : "",
+    values.rows.push_back({k == 0 ? "drift c" : fmt::format("{}{}", k % 2 == 1 ? "a" : "b", (k + 1) / 2),
+                           fixed(c.start[k], 4), j["theta"][k].is_number() ? fixed(j["theta"][k].get<double>(), 4) : "",
                            fixed(ring.optimum[k], 4)});
   page.sections.push_back({.heading = "Parameters", .tables = {std::move(values)}});
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));

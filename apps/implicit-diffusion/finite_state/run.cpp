@@ -124,9 +124,6 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const std::vector<double> inner(c.start.begin() + 1, c.start.end());
   const auto n = static_cast<std::size_t>(c.particles);
-  const auto say = [&](const std::string& what) {
-    if (!context.quiet) context.progress->say(what);
-  };
 
   // The same problem three times: without noise; with samples of the chain, and the linear system; with samples moved
   // by a rule that keeps the Gibbs law, and a covariance.
@@ -138,7 +135,8 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     if (restore(t, c, ring.start.size(), sampled ? n : 0, parts)) return;
     follow(t, c, ring, sampler, estimator, std::move(population), start, context);
     if (t.outcome.status == Status::completed) parts.keep(t.name, numbers_of(t));
-    if (!context.stop.stop_requested()) say(fmt::format("the loop with {} has ended", t.with));
+    if (!context.quiet && !context.stop.stop_requested())
+      context.progress->say(fmt::format("the loop with {} has ended", t.with));
   };
   // The linear system takes most of the time: the two loops that have one run beside each other.
   run_tasks(2, context.threads, [&](std::size_t i) {
@@ -151,20 +149,18 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
       loop(tracks[1], sampler, estimator, spread_population(n, c.ring.states), c.start);
     }
   });
-  {
-    const RingPotential potential(c.ring.states, c.ring.harmonics);
-    GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
-                         {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
-    GibbsGradient estimator(potential, ring.objective);
-    loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states), inner);
-  }
+  const RingPotential potential(c.ring.states, c.ring.harmonics);
+  GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
+                       {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
+  GibbsGradient estimator(potential, ring.objective);
+  loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states), inner);
   const double seconds = parts.seconds();
   std::vector<GradientTiming> timings;
   if (!context.stop.stop_requested()) {
     timings = time_gradients(c.dense_sizes, {.dense = true});
     const auto banded = time_gradients(c.band_sizes);
     timings.insert(timings.end(), banded.begin(), banded.end());
-    say("the gradients have been timed");
+    if (!context.quiet) context.progress->say("the gradients have been timed");
   }
 
   Status status = Status::completed;
@@ -175,18 +171,16 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   const Track& main = tracks[1];
   std::vector<std::string> header{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
                                   "exact_kl", "log_likelihood"};
-  for (const Track& t : tracks) {
-    header.push_back(fmt::format("objective_{}", t.name));
-    header.push_back(fmt::format("reward_{}", t.name));
-  }
+  for (const Track& t : tracks)
+    header.insert(header.end(), {fmt::format("objective_{}", t.name), fmt::format("reward_{}", t.name)});
   std::vector<std::vector<double>> rows;
   for (std::size_t i = 0; i < main.steps.size(); ++i) {
     rows.push_back({main.steps[i], main.steps[i], main.seconds[i], main.reward[i], main.exact_reward[i], main.kl[i],
                     Figures::none});
     for (const Track& t : tracks) {
       const bool there = i < t.steps.size() && t.steps[i] == main.steps[i];
-      rows.back().push_back(there ? t.objective[i] : Figures::none);
-      rows.back().push_back(there ? t.reward[i] : Figures::none);
+      rows.back().insert(rows.back().end(),
+                         {there ? t.objective[i] : Figures::none, there ? t.reward[i] : Figures::none});
     }
   }
   io::write_file(context.folder / "metrics.csv", io::csv_bytes(header, rows));

@@ -23,6 +23,11 @@ struct Series {
   std::vector<double> low =
       {};  // a band around the curve, for example quantiles over seeds: both empty, or both as long as x
   std::vector<double> high = {};
+
+  void add(double at, double value) {
+    x.push_back(at);
+    y.push_back(value);
+  }
 };
 
 // A horizontal line to compare with: a threshold, a known optimum.
