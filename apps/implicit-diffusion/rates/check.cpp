@@ -1,5 +1,4 @@
 #include "problems/mean_field.hpp"
-#include "rates/curves.hpp"
 #include "rates/experiment.hpp"
 
 #include <algorithm>
@@ -62,8 +61,7 @@ MeanField flow_by_hand(double c, int time) {
 }
 
 // Worst cases over a few targets: averages divided by gaps, all written out.
-template <class Average>
-RateRow worst_by_hand(double horizon, const std::vector<double>& targets, Average&& average) {
+RateRow worst_by_hand(double horizon, const std::vector<double>& targets, auto&& average) {
   RateRow worst{horizon, 0, 0};
   for (const double c : targets)
     if (const double ratio = average(c) / gap_by_quadrature(c); ratio > worst.worst_average)

@@ -2,11 +2,8 @@
 // (langevin/rates.hpp), for steps k^-a of both schedules and for the flow in continuous time.
 #pragma once
 
-#include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
-
-#include <cstdint>
-#include <vector>
+#include "implicit_diffusion/langevin/rates.hpp"
 
 namespace program {
 
@@ -32,5 +29,19 @@ class RatesExperiment final : public ExperimentOf<RatesConfiguration> {
     return {.key = {}, .refusal = "nothing in this experiment is random: all runs would be the same"};
   }
 };
+
+inline constexpr double flow_exponent = 0.5;  // eps_t = min(1, t^-1/2)
+
+struct RateCurve {
+  std::string kind;  // discrete, flow
+  double exponent;   // of the schedule
+  std::vector<implicit_diffusion::RateRow> rows;
+};
+
+// What the theorem promises: the exponent of K, or of T.
+double promised_exponent(const RateCurve& c);
+std::string label_of(const RateCurve& c);
+// The rows' numbers, row by row.
+std::vector<double> numbers_of(const std::vector<implicit_diffusion::RateRow>& rows);
 
 }  // namespace program

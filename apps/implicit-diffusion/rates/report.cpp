@@ -1,6 +1,6 @@
+#include "experiment/json.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/report/chart.hpp"
-#include "rates/curves.hpp"
 #include "rates/experiment.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +12,31 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
+
+std::vector<RateCurve> read_curves(const std::filesystem::path& file) {
+  const SummaryFile summary(file);
+  std::vector<RateCurve> curves;
+  for (const Json& row : summary.rows("results")) {
+    const double exponent = summary.number(row, "exponent");
+    const std::string kind = row.contains("kind") && row["kind"] == "flow" ? "flow" : "discrete";
+    if (curves.empty() || curves.back().kind != kind || curves.back().exponent != exponent)
+      curves.push_back({kind, exponent, {}});
+    curves.back().rows.push_back(
+        {summary.number(row, "steps"), summary.number(row, "worst_average"), summary.number(row, "worst_target")});
+  }
+  return curves;
+}
+
+// A number as a fraction where it is one that people know.
+std::string as_fraction(double v) {
+  for (const int denominator : {1, 2, 3, 4, 5, 6}) {
+    const double numerator = v * denominator;
+    if (std::abs(numerator - std::round(numerator)) > 1e-9) continue;
+    const std::string text = fmt::format("{:.0f}", std::round(numerator) + 0.0);
+    return minus(denominator == 1 ? text : fmt::format("{}/{}", text, denominator));
+  }
+  return four_digits(v);
+}
 
 // The curves of one kind with the promised powers beside them, through their first points.
 report::Figure draw(const std::vector<RateCurve>& curves, const std::string& kind, const std::string& title,
@@ -28,10 +53,8 @@ report::Figure draw(const std::vector<RateCurve>& curves, const std::string& kin
     report::Series measured{label_of(c)},
         bound{power == 0 ? "constant" : fmt::format("{}^({})", kind == "flow" ? "T" : "K", as_fraction(power))};
     for (const RateRow& row : c.rows) {
-      measured.x.push_back(row.horizon);
-      measured.y.push_back(row.worst_average);
-      bound.x.push_back(row.horizon);
-      bound.y.push_back(c.rows.front().worst_average * std::pow(row.horizon / c.rows.front().horizon, power));
+      measured.add(row.horizon, row.worst_average);
+      bound.add(row.horizon, c.rows.front().worst_average * std::pow(row.horizon / c.rows.front().horizon, power));
     }
     chart.series.push_back(std::move(measured));
     chart.series.push_back(std::move(bound));
@@ -42,6 +65,10 @@ report::Figure draw(const std::vector<RateCurve>& curves, const std::string& kin
 }
 
 }  // namespace
+
+std::string label_of(const RateCurve& c) {
+  return c.kind == "flow" ? "the flow" : fmt::format("a = b = {}", as_fraction(c.exponent));
+}
 
 std::string RatesExperiment::report(const std::filesystem::path& folder) const {
   const RatesConfiguration& c = configuration();

@@ -1,6 +1,5 @@
 #include "experiment/finished_parts.hpp"
 #include "experiment/runs.hpp"
-#include "rates/curves.hpp"
 #include "rates/experiment.hpp"
 
 #include <fmt/format.h>
@@ -11,6 +10,21 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
+
+Json json_of(const std::vector<RateCurve>& curves) {
+  Json results = Json::array(), slopes = Json::array();
+  for (const RateCurve& c : curves) {
+    for (const RateRow& row : c.rows)
+      results.push_back({{"kind", c.kind},
+                         {"exponent", c.exponent},
+                         {"steps", c.kind == "discrete" ? Json(std::llround(row.horizon)) : Json(row.horizon)},
+                         {"worst_average", row.worst_average},
+                         {"worst_target", row.worst_target}});
+    slopes.push_back(
+        {{"kind", c.kind}, {"exponent", c.exponent}, {"slope", fitted_slope(c.rows)}, {"bound", promised_exponent(c)}});
+  }
+  return {{"results", std::move(results)}, {"slopes", std::move(slopes)}};
+}
 
 FinishedRun run_once(const RatesConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, context.resume, context.quiet);
@@ -32,10 +46,9 @@ FinishedRun run_once(const RatesConfiguration& c, const RunContext& context) {
     curves.push_back(std::move(found));
     return !context.stop.stop_requested();
   };
-  bool all = true;
-  for (const double a : c.exponents)
-    if (!(all = add_curve("discrete", a, c.steps, [&] { return discrete_rates(a, c.scale, c.targets, c.steps); })))
-      break;
+  const bool all = std::ranges::all_of(c.exponents, [&](double a) {
+    return add_curve("discrete", a, c.steps, [&] { return discrete_rates(a, c.scale, c.targets, c.steps); });
+  });
   if (all)  // a signal during the last one has interrupted nothing
     add_curve("flow", flow_exponent, c.times, [&] {
       return flow_rates(rate_targets(c.largest_target, c.target_ratio), c.times, static_cast<int>(c.steps_per_time));
@@ -63,6 +76,16 @@ FinishedRun run_once(const RatesConfiguration& c, const RunContext& context) {
 }
 
 }  // namespace
+
+double promised_exponent(const RateCurve& c) {
+  return c.kind == "flow" ? -flow_exponent : std::max({2 * c.exponent - 1, -c.exponent});
+}
+
+std::vector<double> numbers_of(const std::vector<RateRow>& rows) {
+  std::vector<double> numbers;
+  for (const RateRow& r : rows) numbers.insert(numbers.end(), {r.horizon, r.worst_average, r.worst_target});
+  return numbers;
+}
 
 std::unique_ptr<Experiment> read_rates(const Document& d) {
   return std::make_unique<RatesExperiment>(read_rates_configuration(d));
