@@ -3,7 +3,6 @@
 // horizon grows and for eta in the three regimes.
 #pragma once
 
-#include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 #include "implicit_diffusion/loop/state.hpp"
@@ -28,6 +27,8 @@ struct DenoisingGaussianConfiguration : Common {
   int slots(double horizon) const {
     return static_cast<int>(std::lround(horizon * static_cast<double>(steps_per_time)));
   }
+  // The rate at which the delay equation's theta(2T) comes to the target as T grows.
+  double fitted_rate(double eta) const { return fit_decay(model(eta, 1), implicit_diffusion::decay_horizons()).rate; }
 };
 DenoisingGaussianConfiguration read_denoising_gaussian_configuration(const Document& d);
 
@@ -53,7 +54,25 @@ SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const implic
                            std::size_t setting, std::size_t repeat, std::stop_token stop = {},
                            const std::function<void(std::int64_t step)>& observe = {});
 
-// Reverse chains: the order of each kind of step, and a small diffusion with all its numbers.
-std::vector<CheckRow> check_chains();
+// A row of the results.
+struct GaussianRow {
+  double horizon, eta;
+  double theta;           // of the sampled queues, their mean
+  double standard_error;  // from the repeats
+  double expected_error;  // the same, in theory
+  double mean_field;      // the recursion
+  double delay_equation;
+};
+
+// theta over time, at the horizon whose path is kept.
+struct GaussianPath {
+  double eta;
+  std::vector<double> theta, standard_error;  // at the steps 0, ..., 2 M
+};
+
+struct GaussianResults {
+  std::vector<GaussianRow> rows;
+  std::vector<GaussianPath> paths;
+};
 
 }  // namespace program

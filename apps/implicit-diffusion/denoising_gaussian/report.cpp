@@ -1,4 +1,4 @@
-#include "denoising_gaussian/results.hpp"
+#include "denoising_gaussian/experiment.hpp"
 #include "experiment/summary.hpp"
 #include "experiment/table_reader.hpp"
 #include "figures/tables.hpp"
@@ -9,30 +9,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
+GaussianResults read_results(const std::filesystem::path& file) {
+  const SummaryFile summary(file);
+  const auto number = [&](const Json& row, const char* key) { return summary.number(row, key); };
+  GaussianResults r;
+  for (const Json& row : summary.rows("results"))
+    r.rows.push_back({number(row, "horizon"), number(row, "eta"), number(row, "theta"), number(row, "standard_error"),
+                      number(row, "expected_error"), number(row, "mean_field"), number(row, "delay_equation")});
+  for (const Json& row : summary.rows("paths"))
+    r.paths.push_back({number(row, "eta"), summary.numbers(row, "theta"), summary.numbers(row, "standard_error")});
+  return r;
+}
+
 // The distance from the mean, in standard errors of the theory.
 double distance(const GaussianRow& row) { return (row.theta - row.mean_field) / row.expected_error; }
 
 std::string shown_eta(double eta) { return fmt::format("η = {}", four_digits(eta)); }
 
+void add_point(report::Series& s, double x, double y, double low, double high) {
+  s.add(x, y);
+  s.low.push_back(low);
+  s.high.push_back(high);
+}
+
 // Points that are not joined, each a short bar with two standard errors around it.
 void add_bar(report::Series& s, double x, double width, double y, double error) {
-  const auto add = [&](double at, double value, double low, double high) {
-    s.x.push_back(at);
-    s.y.push_back(value);
-    s.low.push_back(low);
-    s.high.push_back(high);
-  };
-  constexpr double gap = std::numeric_limits<double>::quiet_NaN();
-  if (!s.x.empty()) add((s.x.back() + x - width / 2) / 2, gap, gap, gap);
+  constexpr double gap = Figures::none;
+  if (!s.x.empty()) add_point(s, (s.x.back() + x - width / 2) / 2, gap, gap, gap);
   const double low = std::min(y, std::max(y - 2 * error, error / 5));  // above 0: the axis is logarithmic
-  for (const double share : {-0.5, 0.0, 0.5}) add(x + share * width, y, low, y + 2 * error);
+  for (const double share : {-0.5, 0.0, 0.5}) add_point(s, x + share * width, y, low, y + 2 * error);
 }
 
 const EnumNames<DecayRegime> headings{
@@ -56,21 +67,19 @@ report::Figure draw_gaps(const DenoisingGaussianConfiguration& c, const std::vec
   report::Series delay{"theory"}, recursion{"recursion"}, sampled{"sampled"};
   for (int i = 0; i <= points; ++i) {
     const double horizon = first + (last - first) * i / points;
-    delay.x.push_back(horizon);
-    delay.y.push_back(std::abs(final_gap(c.model(eta, horizon))));
+    delay.add(horizon, std::abs(final_gap(c.model(eta, horizon))));
   }
   const int low = c.slots(first), high = c.slots(last), stride = std::max((high - low) / points, 1);
   for (int m = low; m <= high; m += stride) {
     const double horizon = m / static_cast<double>(c.steps_per_time);
-    recursion.x.push_back(horizon);
-    recursion.y.push_back(std::abs(queue_recursion(c.model(eta, horizon), m, 2 * m).back() - c.target));
+    recursion.add(horizon, std::abs(queue_recursion(c.model(eta, horizon), m, 2 * m).back() - c.target));
   }
   const double width = last > first ? (last - first) / 50 : 0.05;
   for (const GaussianRow& row : rows)
     add_bar(sampled, row.horizon, width, std::abs(row.theta - c.target), row.standard_error);
   chart.series = {std::move(delay), std::move(recursion), std::move(sampled)};
   return {report::to_svg(chart), fmt::format("{}: rate {} in theory, {} fitted to it.", heading(eta),
-                                             four_digits(decay_rate(eta)), four_digits(fitted_rate(c, eta)))};
+                                             four_digits(decay_rate(eta)), four_digits(c.fitted_rate(eta)))};
 }
 
 // theta over time in three ways.
@@ -86,17 +95,13 @@ report::Figure draw_path(const DenoisingGaussianConfiguration& c, const Gaussian
   constexpr int points = 150;
   for (int i = 0; i <= points; ++i) {
     const double t = c.path_horizon * (1 + static_cast<double>(i) / points);
-    delay.x.push_back(t);
-    delay.y.push_back(delay_solution(model, std::min(t, 2 * c.path_horizon)).theta);
+    delay.add(t, delay_solution(model, std::min(t, 2 * c.path_horizon)).theta);
   }
   recursion.y = queue_recursion(model, m, 2 * m);
   for (int k = 0; k <= 2 * m; ++k) recursion.x.push_back(k * h);
-  for (std::size_t k = 0; k < std::min({p.theta.size(), p.standard_error.size(), recursion.x.size()}); ++k) {
-    sampled.x.push_back(recursion.x[k]);
-    sampled.y.push_back(p.theta[k]);
-    sampled.low.push_back(p.theta[k] - 2 * p.standard_error[k]);
-    sampled.high.push_back(p.theta[k] + 2 * p.standard_error[k]);
-  }
+  for (std::size_t k = 0; k < std::min({p.theta.size(), p.standard_error.size(), recursion.x.size()}); ++k)
+    add_point(sampled, recursion.x[k], p.theta[k], p.theta[k] - 2 * p.standard_error[k],
+              p.theta[k] + 2 * p.standard_error[k]);
   chart.series = {std::move(delay), std::move(recursion), std::move(sampled)};
   return {report::to_svg(chart),
           fmt::format("At 2T: {} in theory, {} sampled.", four_digits(delay_solution(model, 2 * c.path_horizon).theta),
@@ -118,7 +123,7 @@ report::Table rates_table(const DenoisingGaussianConfiguration& c) {
   report::Table table{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}};
   for (const double eta : c.etas)
     table.rows.push_back(
-        {four_digits(eta), four_digits(4 * eta), form(eta), fixed(fitted_rate(c, eta), 4), fixed(decay_rate(eta), 4)});
+        {four_digits(eta), four_digits(4 * eta), form(eta), fixed(c.fitted_rate(eta), 4), fixed(decay_rate(eta), 4)});
   return table;
 }
 
@@ -142,12 +147,12 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
       .subtitle = fmt::format("{}, seed {}: {} horizons, {} values of η, {} loops of each with batches of {}",
                               c.experiment, c.seed, c.horizons.size(), c.etas.size(), c.repeats, c.batch),
       .footer = footer};
-  const std::size_t all = c.horizons.size() * c.etas.size();
   if (status != "completed")
     page.notice = fmt::format("The run was {}: {} of {} settings are here.",
-                              status == "diverged" ? "ended by a loop that diverged" : status, r.rows.size(), all);
+                              status == "diverged" ? "ended by a loop that diverged" : status, r.rows.size(),
+                              c.horizons.size() * c.etas.size());
   for (const double eta : c.etas)
-    page.facts.push_back({shown_eta(eta), four_digits(fitted_rate(c, eta)),
+    page.facts.push_back({shown_eta(eta), four_digits(c.fitted_rate(eta)),
                           fmt::format("rate fitted to the closed form; theory: {}", four_digits(decay_rate(eta)))});
   const double rest = c.target / euler_chain(c.horizons.back(), c.slots(c.horizons.back())).gain;
   report::Section gaps{

@@ -1,6 +1,7 @@
-#include "denoising_gaussian/results.hpp"
+#include "denoising_gaussian/experiment.hpp"
 #include "experiment/finished_parts.hpp"
 #include "experiment/runs.hpp"
+#include "experiment/table_reader.hpp"
 #include "experiment/task_pool.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
@@ -15,13 +16,6 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-
-std::uint64_t loop_seed(std::uint64_t seed, std::size_t setting, std::size_t repeat) {
-  const Noise noise(seed);
-  const Moment at{.round = static_cast<std::int64_t>(setting), .index = static_cast<std::int64_t>(repeat)};
-  const std::uint64_t low = noise.bits(Stream::user, at, 2, 0, 0), high = noise.bits(Stream::user, at, 2, 0, 1);
-  return high << 32 | low;
-}
 
 // All repeats of one setting.
 std::vector<SampledQueue> run_setting(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model,
@@ -87,6 +81,32 @@ std::string advice(const DenoisingGaussianConfiguration& c, const GaussianDenois
   return text;
 }
 
+const EnumNames<DecayRegime> regimes{{"exponential", DecayRegime::exponential},
+                                     {"critical", DecayRegime::critical},
+                                     {"oscillating", DecayRegime::oscillating}};
+
+Json json_of(const DenoisingGaussianConfiguration& c, const GaussianResults& r) {
+  Json results = Json::array(), rates = Json::array(), paths = Json::array();
+  for (const GaussianRow& row : r.rows)
+    results.push_back({{"horizon", row.horizon},
+                       {"eta", row.eta},
+                       {"theta", row.theta},
+                       {"standard_error", row.standard_error},
+                       {"expected_error", row.expected_error},
+                       {"mean_field", row.mean_field},
+                       {"delay_equation", row.delay_equation},
+                       {"target", c.target}});
+  for (const double eta : c.etas)
+    rates.push_back({{"eta", eta},
+                     {"regime", name_of(decay_regime(eta), regimes)},
+                     {"fitted", c.fitted_rate(eta)},
+                     {"theory", decay_rate(eta)}});
+  for (const GaussianPath& p : r.paths)
+    paths.push_back(
+        {{"horizon", c.path_horizon}, {"eta", p.eta}, {"theta", p.theta}, {"standard_error", p.standard_error}});
+  return {{"results", std::move(results)}, {"decay_rates", std::move(rates)}, {"paths", std::move(paths)}};
+}
+
 FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, context.resume, context.quiet);
   double work = 0;  // a step of a queue moves all of its slots
@@ -139,7 +159,7 @@ FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& 
     const bool last = &row == &results.rows.back() || (&row)[1].eta != row.eta;
     done.table += fmt::format("  {:>8.4g}{:>10.4g}{:>12.4f}{:>12.4f}{:>12.4f}{:>12.4f}{:>14}{:>10}\n", row.eta,
                               row.horizon, row.theta, row.standard_error, row.mean_field, row.delay_equation,
-                              last ? fmt::format("{:.4f}", fitted_rate(c, row.eta)) : "",
+                              last ? fmt::format("{:.4f}", c.fitted_rate(row.eta)) : "",
                               last ? fmt::format("{:.4f}", decay_rate(row.eta)) : "");
   }
   return done;
@@ -151,7 +171,9 @@ SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const Gaussi
                            std::size_t repeat, std::stop_token stop, const std::function<void(std::int64_t)>& observe) {
   const int slots = c.slots(model.horizon);
   const auto m = static_cast<std::size_t>(slots);
-  const Noise noise(loop_seed(c.seed, setting, repeat));
+  const Moment at{.round = static_cast<std::int64_t>(setting), .index = static_cast<std::int64_t>(repeat)};
+  const auto half = [&](std::size_t k) -> std::uint64_t { return Noise(c.seed).bits(Stream::user, at, 2, 0, k); };
+  const Noise noise(half(1) << 32 | half(0));
   ReverseChain<float> chain(
       GaussianScore{}, uniform_grid(model.horizon, m),
       {.dynamics = Dynamics::euler_sde, .slots = m, .keep_every = 1, .normals = normals_of<float>(noise)});
