@@ -23,7 +23,6 @@ const EnumNames<LoopKind> loops{{"nested", LoopKind::nested},
 const EnumNames<Dynamics> dynamics_words{{"sde", Dynamics::euler_sde}, {"ode", Dynamics::euler_ode}};
 const EnumNames<NoiseSchedule> schedules{{"ornstein-uhlenbeck", NoiseSchedule::ornstein_uhlenbeck},
                                          {"cosine", NoiseSchedule::cosine}};
-
 const EnumNames<Spread> spreads{
     {"isotropic", Spread::isotropic}, {"diagonal", Spread::diagonal}, {"cholesky", Spread::cholesky}};
 
@@ -32,12 +31,12 @@ void read_base(TableReader& t, DenoisingConfiguration& c) {
   const std::vector<double> weights = t.numbers("weights", {});
   const Matrix means = t.matrix("means");
   std::vector<Matrix> covariances;
-  if (t.contains("covariances") && t.contains("deviations")) t.fail("deviations", "the covariances are given already");
-  const char* spread_key = t.contains("covariances") ? "covariances" : "deviations";
-  if (t.contains("covariances")) {
+  const bool full = t.has("covariances");
+  if (full && t.contains("deviations")) t.fail("deviations", "the covariances are given already");
+  const char* spread_key = full ? "covariances" : "deviations";
+  if (full) {
     covariances = t.matrices("covariances");
   } else {
-    (void)t.has("covariances");
     const std::vector<double> deviations = t.numbers("deviations", std::vector<double>(means.size(), 1.0));
     for (const double s : deviations) {
       if (!(s >= 1e-3 && s <= 1e3)) t.fail("deviations", fmt::format("{} must be between 0.001 and 1000", s));
@@ -47,7 +46,7 @@ void read_base(TableReader& t, DenoisingConfiguration& c) {
       covariances.push_back(std::move(m));
     }
   }
-  c.spread = t.choice("spread", t.contains("covariances") ? Spread::cholesky : Spread::isotropic, spreads);
+  c.spread = t.choice("spread", full ? Spread::cholesky : Spread::isotropic, spreads);
   using Model = MixtureScore<Spread::cholesky>;  // the limits are those of all forms
   if (means.empty() || means.size() > Model::most_components)
     t.fail("means", fmt::format("{} components, there can be 1 to {}", means.size(), Model::most_components));
@@ -168,14 +167,10 @@ DenoisingConfiguration read_single(const Document& d) {
   // Every slot comes to have the memory of a whole path. With a checkpoint of them, made in memory, that was 5.1 times
   // half of it at most.
   constexpr double most_bytes = 8e9, copies = 2.6;
-  const double states =
-      c.loop == LoopKind::nested
-          ? 1
-          : static_cast<double>(c.slots + 1) *
-                (1 + std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)));
-  if (const double bytes =
-          copies * states * static_cast<double>(c.batch) * static_cast<double>(dimension) * sizeof(float);
-      bytes > most_bytes)
+  const double kept = std::ceil(static_cast<double>(c.steps_per_sample) / static_cast<double>(c.keep_every)),
+               states = c.loop == LoopKind::nested ? 1 : static_cast<double>(c.slots + 1) * (1 + kept),
+               bytes = copies * states * static_cast<double>(c.batch) * static_cast<double>(dimension) * sizeof(float);
+  if (bytes > most_bytes)
     top.fail("batch", fmt::format("{} samples on {} slots need {:.3g} GB; a larger keep_every stores fewer states",
                                   c.batch, c.slots, bytes / 1e9));
   finish(c, d, {&top, &base, &reward});

@@ -3,7 +3,6 @@
 // compared.
 #pragma once
 
-#include "experiment/document.hpp"
 #include "experiment/experiment.hpp"
 #include "implicit_diffusion/denoising/mixture_model.hpp"
 

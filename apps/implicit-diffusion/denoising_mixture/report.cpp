@@ -1,13 +1,10 @@
 #include "denoising_mixture/results.hpp"
-#include "experiment/run_directory.hpp"
 #include "figures/law_pictures.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
-#include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/csv.hpp"
-#include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/report/chart.hpp"
@@ -77,42 +74,32 @@ std::string notice_of(const Json& results, const std::vector<Files>& runs, std::
   return text;
 }
 
-// The first coordinate of a few samples on their way.
-report::LineChart paths(const DenoisingConfiguration& c, const std::vector<double>& theta, const std::string& title) {
-  constexpr std::size_t few = 6;
-  ReverseChain<float> chain(c.model().score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
-                            {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
-  PathBatch<float> b;
-  b.points = Population<float>(few, c.base.dimension());
-  DenoisingStart<float>{Noise(c.seed)}.draw(b, 0);
-  DenoisingSampler<float>(chain).advance(b, theta, {});
-  report::LineChart chart{.title = title, .x_label = "time", .y_label = "x₁"};
-  const TimeGrid grid = chain.grid();
-  for (std::size_t i = 0; i < few; ++i) {
-    report::Series s{fmt::format("sample {}", i + 1)};
-    for (std::size_t n = 0; n < grid.steps(); ++n) {
-      s.x.push_back(grid.tau.front() - grid.tau[n]);
-      s.y.push_back(static_cast<double>(b.path[n](i, 0)));
-    }
-    s.x.push_back(grid.tau.front());
-    s.y.push_back(static_cast<double>(b.points(i, 0)));
-    chart.series.push_back(std::move(s));
-  }
-  return chart;
-}
-// With the same noise at two thetas, on the same axes.
-std::vector<report::Figure> both_paths(const DenoisingConfiguration& c, const std::vector<double>& before,
+// The first coordinate of a few samples on their way, with the same noise at two thetas, on the same axes.
+std::vector<report::Figure> draw_paths(const DenoisingConfiguration& c, const std::vector<double>& before,
                                        const std::vector<double>& after) {
-  std::vector<report::LineChart> charts = {paths(c, before, "Before"), paths(c, after, "After")};
+  constexpr std::size_t few = 6;
+  ReverseChain<float> reverse(c.model().score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
+                              {.dynamics = c.dynamics, .normals = normals_of<float>(Noise(c.seed))});
+  const TimeGrid grid = reverse.grid();
+  std::array charts{report::LineChart{.title = "Before", .x_label = "time", .y_label = "x₁"},
+                    report::LineChart{.title = "After", .x_label = "time", .y_label = "x₁"}};
   std::vector<double> all;
-  for (const report::LineChart& chart : charts)
-    for (const report::Series& s : chart.series) all.insert(all.end(), s.y.begin(), s.y.end());
-  std::vector<report::Figure> figures;
-  for (report::LineChart& chart : charts) {
-    chart.also_y = all;
-    figures.push_back({report::to_svg(chart), "From noise to data."});
+  for (const auto& [chart, theta] : {std::pair{&charts[0], &before}, std::pair{&charts[1], &after}}) {
+    PathBatch<float> b;
+    b.points = Population<float>(few, c.base.dimension());
+    DenoisingStart<float>{Noise(c.seed)}.draw(b, 0);
+    DenoisingSampler<float>(reverse).advance(b, *theta, {});
+    for (std::size_t i = 0; i < few; ++i) {
+      report::Series s{fmt::format("sample {}", i + 1)};
+      for (std::size_t n = 0; n < grid.steps(); ++n)
+        s.add(grid.tau.front() - grid.tau[n], static_cast<double>(b.path[n](i, 0)));
+      s.add(grid.tau.front(), static_cast<double>(b.points(i, 0)));
+      all.insert(all.end(), s.y.begin(), s.y.end());
+      chart->series.push_back(std::move(s));
+    }
   }
-  return figures;
+  for (report::LineChart& chart : charts) chart.also_y = all;
+  return {{report::to_svg(charts[0]), "From noise to data."}, {report::to_svg(charts[1]), "From noise to data."}};
 }
 
 // Runs of different lengths are shown over their share of the steps.
@@ -151,7 +138,6 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   for (Files& f : runs)  // settings that differ in something else go by their folder
     if (std::ranges::count(runs, f.label, &Files::label) > 1) f.label = f.folder;
   if (runs.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no run to report");
-  const std::size_t wanted = std::max<std::size_t>(1, e.settings.size());
   const GaussianMixture tilted = e.single.tilted();
   const Files& first = runs.front();
   const DenoisingConfiguration& c = *first.configuration;
@@ -162,7 +148,7 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   report::Page page{
       .title = e.title,
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
-      .notice = notice_of(results, runs, wanted),
+      .notice = notice_of(results, runs, std::max<std::size_t>(1, e.settings.size())),
       .footer = footer};
   page.facts = {
       {"KL", figure_text(first.column("exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
@@ -219,7 +205,7 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
 
   page.sections.push_back({.heading = "Samples on their way",
                            .text = "The same noise before and after: what finetuning changes is where paths end.",
-                           .figures = both_paths(c, c.model().parameters_of(c.base), first.theta)});
+                           .figures = draw_paths(c, c.model().parameters_of(c.base), first.theta)});
 
   report::Table law{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}};
   const GaussianMixture learnt = c.model().law(first.theta);

@@ -23,7 +23,7 @@ Json json_of(const DenoisingRow& r) {
           {"slots", c.slots},
           {"weights", r.law.weights},
           {"means", means_of(r.law)},
-          {"reward", json_number(r.reward)},
+          {"reward", json_number(r.figures.reward)},
           {"path_kl", json_number(r.path_kl)},
           {"model_evaluations", r.cost.evaluations},
           {"products", r.cost.products},
@@ -40,32 +40,6 @@ Json json_of(const DenoisingRow& r) {
           {"steps", r.steps},
           {"status", r.status}};
 }
-
-// Distances are from the tilted law of the run's own setting.
-std::string table_line(const DenoisingRow& r) {
-  const DenoisingConfiguration& c = *r.configuration;
-  const LawDistance d = distance(r.law, c.tilted());
-  return fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n",
-                     to_string(c.loop), to_string(c.dynamics), c.slots, c.steps_per_sample, r.reward, r.path_kl,
-                     figure_text(r.exact_kl, 4), d.weights, d.means, r.seconds,
-                     static_cast<double>(r.memory_bytes) / 1e6);
-}
-const std::string table_head =
-    fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9}{:>8}\n", "loop", "", "slots", "T", "reward",
-                "path KL", "KL", "weights off", "means off", "seconds", "MB");
-
-// Calls of the model and of the frozen one, for a batch each.
-std::string cost_line(const DenoisingRow& r) {
-  const DenoisingConfiguration& c = *r.configuration;
-  const DenoisingCost &s = r.step_cost, &all = r.cost;
-  return fmt::format("  {:<13}{:<5}{:>6}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", to_string(c.loop),
-                     to_string(c.dynamics), c.slots, s.evaluations, s.products, s.frozen_evaluations, s.frozen_products,
-                     all.evaluations, all.products, all.frozen_evaluations, all.frozen_products);
-}
-const std::string cost_head =
-    fmt::format("  {:<24}{:>23}{:>18}{:>23}{:>19}\n  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n",
-                "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
-                "scores", "products", "scores", "products", "scores", "products", "scores", "products");
 
 }  // namespace
 
@@ -93,7 +67,7 @@ Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, s
       s.steps = r->steps;
       s.status = r->status;
       s.theta = r->theta;
-      s.figures = {.reward = r->reward, .exact_reward = r->exact_reward, .exact_kl = r->exact_kl};
+      s.figures = r->figures;
       s.gradient_evaluations = static_cast<std::int64_t>(r->cost.evaluations);
       s.seconds = r->seconds;
     }
@@ -105,18 +79,32 @@ Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, s
 std::string closing_table(const DenoisingConfiguration& single, std::span<const DenoisingComparison::Setting> settings,
                           const DenoisingRows& rows, const std::string& status, double seconds) {
   std::string text = fmt::format("{} (seed {}): {} in {:.1f} s\n", single.experiment, single.seed, status, seconds);
+  text += fmt::format("  {:<13}{:<5}{:>6}{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9}{:>8}\n", "loop", "", "slots", "T",
+                      "reward", "path KL", "KL", "weights off", "means off", "seconds", "MB");
+  // Calls of the model and of the frozen one, for a batch each.
+  std::string costs =
+      fmt::format("  {:<24}{:>23}{:>18}{:>23}{:>19}\n  {:<24}{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n",
+                  "calls, each for a batch", "last step: model", "frozen model", "all steps: model", "frozen model", "",
+                  "scores", "products", "scores", "products", "scores", "products", "scores", "products");
   const double best = single.mean_reward(single.tilted());
-  std::string costs = cost_head, left;  // and what an interrupt has left over
-  bool alike = true;                    // one optimum for all
-  text += table_head;
+  bool alike = true;  // one optimum for all
+  std::string left;   // over by an interrupt
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const auto& [name, c] = settings[k];
-    alike = alike && c.mean_reward(c.tilted()) == best;
+    const GaussianMixture tilted = c.tilted();
+    alike = alike && c.mean_reward(tilted) == best;
     if (!rows[k]) continue;
-    text += table_line(*rows[k]);
-    costs += cost_line(*rows[k]);
-    if (rows[k]->status == "interrupted")
-      left += fmt::format("  {} made {} of {} steps\n", name, rows[k]->steps, c.steps);
+    const DenoisingRow& r = *rows[k];
+    const LawDistance d = distance(r.law, tilted);
+    const DenoisingCost &s = r.step_cost, &all = r.cost;
+    const std::string setting = fmt::format("  {:<13}{:<5}{:>6}", to_string(c.loop), to_string(c.dynamics), c.slots);
+    text += setting + fmt::format("{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n",
+                                  c.steps_per_sample, r.figures.reward, r.path_kl, figure_text(r.figures.exact_kl, 4),
+                                  d.weights, d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
+    costs += setting + fmt::format("{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", s.evaluations, s.products,
+                                   s.frozen_evaluations, s.frozen_products, all.evaluations, all.products,
+                                   all.frozen_evaluations, all.frozen_products);
+    if (r.status == "interrupted") left += fmt::format("  {} made {} of {} steps\n", name, r.steps, c.steps);
   }
   if (alike) text += fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best);
   if (const auto waiting = std::count(rows.begin(), rows.end(), std::nullopt); waiting > 0)

@@ -23,7 +23,8 @@ struct DenoisingRow {
   std::int64_t steps = 0;
   GaussianMixture law;
   std::vector<double> theta;
-  double reward = 0, exact_reward = 0, exact_kl = 0, path_kl = 0, seconds = 0;
+  Figures figures;
+  double path_kl = 0, seconds = 0;
   implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
   std::size_t memory_bytes = 0;                       // populations, queue and paths
 };

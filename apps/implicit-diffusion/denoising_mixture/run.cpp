@@ -17,8 +17,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
-#include <optional>
-#include <span>
 
 namespace program {
 namespace {
@@ -30,25 +28,7 @@ namespace fs = std::filesystem;
 // One run: its loop, what is measured along it, and its checkpoints.
 class Run {
  public:
-  Run(const DenoisingConfiguration& c, const RunContext& context)
-      : c_(c),
-        context_(context),
-        workers_(context.threads),
-        model_(c.model()),
-        tilted_(c.tilted()),
-        reward_(LinearReward{c.direction}),
-        start_{Noise(c.seed)},
-        chain_(model_.score<float>(), c.grid(static_cast<std::size_t>(c.steps_per_sample)),
-               {.dynamics = c.dynamics,
-                .slots = static_cast<std::size_t>(c.slots),
-                .keep_every = static_cast<std::size_t>(c.keep_every),
-                .normals = normals_of<float>(Noise(c.seed)),
-                .workers = &workers_},
-               std::pair{model_.score<float>(), model_.parameters_of(c.base)}),
-        engine_(chain_, reward_, {c.lambda, c.beta}),
-        rows_({denoising_header.begin(), denoising_header.end()}, c.log_every),
-        checkpoints_(c, context.folder, c.checkpoint_every),
-        progress_(context.progress, context.weight) {
+  Run(const DenoisingConfiguration& c, const RunContext& context) : c_(c), context_(context) {
     empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base.dimension());
     if (c.base.dimension() <= MixtureDivergence::largest_dimension) divergence_.emplace(tilted_);
   }
@@ -72,7 +52,7 @@ class Run {
         start_queue(engine_, start_, s, options, empty_);
         both.slots = std::move(s.slots);
       }
-      backward_.emplace(chain_, reward_, DenoisingObjective{c_.lambda, c_.beta});
+      backward_.emplace(chain_, reward_, objective_);
       outcome_ = double_queue_loop(engine_, *backward_, start_, both, c_.steps, observe_state, context_.stop);
       return finish(both);
     }
@@ -82,8 +62,7 @@ class Run {
   }
 
  private:
-  template <class State>
-  void observe(const State& s) {
+  void observe(const auto& s) {
     if (s.step > counted_) step_cost_ = cost() - counted_cost_;
     counted_ = s.step;
     counted_cost_ = cost();
@@ -92,48 +71,34 @@ class Run {
       memory_ = std::max(memory_, memory_of(s));
     }
     checkpoints_.write_if_due(s.step, [&](io::CheckpointWriter& c) { return save_run(c, s); });
-    Figures figures;
-    figures.reward = rows_.last_row()[3];
-    progress_(s.step, figures);
+    progress_(s.step, {.reward = rows_.last_row()[3]});
   }
 
   // The batches of a state: of a queue, or the one of the nested loop.
-  template <class State>
-  static std::span<const Batch> batches(const State& s) {
+  static std::span<const Batch> batches(const auto& s) {
     if constexpr (requires { s.slots; })
       return s.slots;
     else
       return {&s.population, 1};
   }
   // The newest batch that has come to its end, or null.
-  template <class State>
-  const Batch* finished(const State& s) const {
+  const Batch* finished(const auto& s) const {
     const auto all = batches(s);
     return !all.empty() && all.back().step == chain_.steps() ? &all.back() : nullptr;
   }
 
-  template <class State>
-  std::vector<double> measure(const State& s) const {
+  std::vector<double> measure(const auto& s) const {
     const GaussianMixture law = model_.law(s.theta);
     const LawDistance d = distance(law, tilted_);
     BatchObjective o{Figures::none, Figures::none, Figures::none};
-    if (const Batch* b = finished(s)) o = objective_of<float>(*b, reward_, {c_.lambda, c_.beta});
+    if (const Batch* b = finished(s)) o = objective_of<float>(*b, reward_, objective_);
     const double kl = divergence_ ? (*divergence_)(law).value_or(Figures::none) : Figures::none;
-    return {static_cast<double>(s.step),
-            static_cast<double>(cost().evaluations),
-            rows_.seconds(),
-            o.reward,
-            c_.mean_reward(law),
-            kl,
-            Figures::none,
-            o.path_kl,
-            o.value,
-            d.weights,
-            d.means};
+    const auto step = static_cast<double>(s.step), evaluations = static_cast<double>(cost().evaluations);
+    return {step,      evaluations, rows_.seconds(), o.reward, c_.mean_reward(law), kl, Figures::none,
+            o.path_kl, o.value,     d.weights,       d.means};
   }
 
-  template <class State>
-  static std::size_t memory_of(const State& s) {
+  static std::size_t memory_of(const auto& s) {
     std::size_t bytes = 0;
     for (const Batch& b : batches(s)) bytes += b.bytes();
     if constexpr (requires { s.back; })
@@ -148,15 +113,10 @@ class Run {
     return cost_before_ + engine_.cost() + (backward_ ? backward_->cost() : DenoisingCost{});
   }
 
-  template <class State>
-  static bool is_finite(const State& s) {
-    return all_finite(s.theta) && all_finite(s.optimizer.memory().list()) &&
-           std::ranges::none_of(batches(s), [](const Batch& b) { return find_nonfinite(b).has_value(); });
-  }
-
-  template <class State>
-  bool save_run(io::CheckpointWriter& c, const State& s) const {
-    if (!is_finite(s)) return false;
+  bool save_run(io::CheckpointWriter& c, const auto& s) const {
+    if (!all_finite(s.theta) || !all_finite(s.optimizer.memory().list()) ||
+        std::ranges::any_of(batches(s), [](const Batch& b) { return find_nonfinite(b).has_value(); }))
+      return false;
     save(c, s, chain_);
     rows_.save(c, "last_row");
     std::vector<std::uint64_t> costs;
@@ -167,35 +127,28 @@ class Run {
     return true;
   }
 
-  template <class State>
-  void restore_run(const io::CheckpointReader& c, State& s) {
-    if constexpr (requires { s.slots; })
-      restore(c, s, chain_, empty_);
-    else
-      restore(c, s, chain_);
-    rows_.restore(c, s.theta.size(), "last_row");
-    const auto costs = c.numbers<std::uint64_t>("costs");
-    if (costs.size() != 8) c.refuse("costs", "has another size");
-    cost_before_ = {costs[0], costs[1], costs[2], costs[3]};
-    step_cost_ = {costs[4], costs[5], costs[6], costs[7]};
-    counted_ = s.step;
-    memory_ = static_cast<std::size_t>(c.number<std::uint64_t>("memory"));
-  }
-
   // Puts the newest whole checkpoint in the place of the start; false where there is none, or the run does not go on.
-  template <class State>
-  bool resume(State& s) {
-    const bool found =
-        context_.resume && checkpoints_.resume(c_.steps, context_.quiet, [&](const io::CheckpointReader& c) {
-          restore_run(c, s);
-          return s.step;
-        });
+  bool resume(auto& s) {
+    const auto restore_run = [&](const io::CheckpointReader& c) {
+      if constexpr (requires { s.slots; })
+        restore(c, s, chain_, empty_);
+      else
+        restore(c, s, chain_);
+      rows_.restore(c, s.theta.size(), "last_row");
+      const auto costs = c.numbers<std::uint64_t>("costs");
+      if (costs.size() != 8) c.refuse("costs", "has another size");
+      cost_before_ = {costs[0], costs[1], costs[2], costs[3]};
+      step_cost_ = {costs[4], costs[5], costs[6], costs[7]};
+      counted_ = s.step;
+      memory_ = static_cast<std::size_t>(c.number<std::uint64_t>("memory"));
+      return s.step;
+    };
+    const bool found = context_.resume && checkpoints_.resume(c_.steps, context_.quiet, restore_run);
     rows_.start_clock();
     return found;
   }
 
-  template <class State>
-  DenoisingRow finish(const State& s) {
+  DenoisingRow finish(const auto& s) {
     std::size_t memory = memory_;
     if (rows_.needs_last(s.step)) {
       rows_.add_last(measure(s), s.theta);
@@ -207,9 +160,7 @@ class Run {
                      .steps = s.step,
                      .law = model_.law(s.theta),
                      .theta = s.theta,
-                     .reward = last[3],
-                     .exact_reward = last[4],
-                     .exact_kl = last[5],
+                     .figures = {.reward = last[3], .exact_reward = last[4], .exact_kl = last[5]},
                      .path_kl = last[7],
                      .seconds = rows_.seconds(),
                      .cost = cost(),
@@ -226,20 +177,28 @@ class Run {
 
   const DenoisingConfiguration& c_;
   const RunContext& context_;
-  Workers workers_;
-  MixtureModel model_;
-  GaussianMixture tilted_;
+  Workers workers_{context_.threads};
+  const MixtureModel model_ = c_.model();
+  const GaussianMixture tilted_ = c_.tilted();
   std::optional<MixtureDivergence> divergence_;
-  Reward<float> reward_;
-  DenoisingStart<float> start_;
-  ReverseChain<float> chain_;
-  DenoisingEngine<float> engine_;
+  const DenoisingObjective objective_{c_.lambda, c_.beta};
+  const Reward<float> reward_ = LinearReward{c_.direction};
+  DenoisingStart<float> start_{Noise(c_.seed)};
+  ReverseChain<float> chain_{model_.score<float>(),
+                             c_.grid(static_cast<std::size_t>(c_.steps_per_sample)),
+                             {.dynamics = c_.dynamics,
+                              .slots = static_cast<std::size_t>(c_.slots),
+                              .keep_every = static_cast<std::size_t>(c_.keep_every),
+                              .normals = normals_of<float>(Noise(c_.seed)),
+                              .workers = &workers_},
+                             std::pair{model_.score<float>(), model_.parameters_of(c_.base)}};
+  DenoisingEngine<float> engine_{chain_, reward_, objective_};
   std::optional<DenoisingBackward<float>> backward_;
   Outcome outcome_;
   Batch empty_;
-  RowRecorder rows_;
-  Checkpoints checkpoints_;
-  Progress::Loop progress_;
+  RowRecorder rows_{{denoising_header.begin(), denoising_header.end()}, c_.log_every};
+  Checkpoints checkpoints_{c_, context_.folder, c_.checkpoint_every};
+  Progress::Loop progress_{context_.progress, context_.weight};
   DenoisingCost cost_before_, counted_cost_, step_cost_;  // of runs before; up to the step counted_; of that step
   std::int64_t counted_ = 0;
   std::size_t memory_ = 0;
@@ -290,10 +249,9 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
   }
   Progress progress(e.experiment, e.settings.size(), work, o.quiet);
   if (o.resume) {
-    const auto begun = std::count_if(folders.begin(), folders.end(), [&](const FolderRun& f) {
-      std::error_code none;
-      return fs::exists(f.folder / "checkpoints", none);
-    });
+    std::error_code none;
+    const auto begun =
+        std::ranges::count_if(folders, [&](const FolderRun& f) { return fs::exists(f.folder / "checkpoints", none); });
     progress.say(fmt::format("{} of {} runs have a checkpoint and go on from it", begun, e.settings.size()));
   }
   DenoisingRows rows(e.settings.size());
@@ -343,10 +301,7 @@ int DenoisingMixtureExperiment::run(const RunOptions& o) const {
 
 Experiment::Repeats DenoisingMixtureExperiment::repeats() const {
   if (configuration().settings.empty()) return {};
-  return {.key = {},
-          .refusal =
-              "each setting of a comparison is run once; with --set comparison.settings=[] there is one run to "
-              "repeat"};
+  return {"", "each setting of a comparison is run once; with --set comparison.settings=[] there is one run to repeat"};
 }
 
 }  // namespace program
