@@ -119,23 +119,6 @@ std::string chance(const GaussianResults& r) {
       r.rows.size(), furthest, 100 * some);
 }
 
-report::Table rates_table(const DenoisingGaussianConfiguration& c) {
-  report::Table table{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}};
-  for (const double eta : c.etas)
-    table.rows.push_back(
-        {four_digits(eta), four_digits(4 * eta), form(eta), fixed(c.fitted_rate(eta), 4), fixed(decay_rate(eta), 4)});
-  return table;
-}
-
-report::Table rows_table(const GaussianResults& r) {
-  report::Table table{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}};
-  for (const GaussianRow& row : r.rows)
-    table.rows.push_back({four_digits(row.eta), four_digits(row.horizon), fixed(row.theta, 4),
-                          fixed(row.standard_error, 4), fixed(row.mean_field, 4), fixed(row.delay_equation, 4),
-                          fixed(distance(row), 2)});
-  return table;
-}
-
 }  // namespace
 
 std::string DenoisingGaussianExperiment::report(const std::filesystem::path& folder) const {
@@ -194,18 +177,27 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
   }
   if (!paths.figures.empty()) page.sections.push_back(std::move(paths));
 
+  report::Table rates{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}};
+  for (const double eta : c.etas)
+    rates.rows.push_back(
+        {four_digits(eta), four_digits(4 * eta), form(eta), fixed(c.fitted_rate(eta), 4), fixed(decay_rate(eta), 4)});
   page.sections.push_back(
       {.heading = "Rates",
        .text = "Fitted to the delay equation’s θ(2T) − target at the horizons 3, 3.25, ..., 8, in the form that theory "
                "gives it. What the form leaves out, such as θ₀ e^(−2T), moves a rate by 1 % or less, by more next to "
                "4η = 1. The samples follow the recursion, which levels off before.",
-       .tables = {rates_table(c)}});
+       .tables = {std::move(rates)}});
+  report::Table all{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}};
+  for (const GaussianRow& row : r.rows)
+    all.rows.push_back({four_digits(row.eta), four_digits(row.horizon), fixed(row.theta, 4),
+                        fixed(row.standard_error, 4), fixed(row.mean_field, 4), fixed(row.delay_equation, 4),
+                        fixed(distance(row), 2)});
   if (!r.rows.empty())
     page.sections.push_back({.heading = "All settings",
                              .text = "The last column is how far the samples are from the recursion, in standard "
                                      "errors of the theory: the noise of the loop is Gaussian, and its size known. " +
                                      chance(r),
-                             .tables = {rows_table(r)}});
+                             .tables = {std::move(all)}});
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));
   return report::to_html(page);
 }

@@ -50,6 +50,11 @@ Numbers along(Numbers theta, const Numbers& direction, double t) {
   return theta;
 }
 
+// F(pi*(theta)) alone.
+auto value_of(auto& gamma) {
+  return [&gamma](const Numbers& theta) { return exact(gamma, theta).value; };
+}
+
 // Central differences of value(theta) in every parameter.
 Numbers quotients(auto&& value, const Numbers& theta) {
   Numbers all;
@@ -62,13 +67,15 @@ Numbers quotients(auto&& value, const Numbers& theta) {
 }
 
 // Independent samples of a law, a pure function of the seed and the round.
-void draw(const Numbers& law, std::uint64_t seed, std::int64_t round, StatePopulation& x) {
+StatePopulation draw(std::size_t n, const Numbers& law, std::uint64_t seed, std::int64_t round) {
+  StatePopulation x{std::vector<std::uint32_t>(n)};
   Numbers up_to(law.size() - 1);  // the last state has the rest
   std::partial_sum(law.begin(), law.end() - 1, up_to.begin());
-  for (std::size_t i = 0; i < x.size(); ++i) {
+  for (std::size_t i = 0; i < n; ++i) {
     const double u = Noise(~seed).uniform(Stream::user, {.round = round}, 1, i, 0);
     x.states[i] = static_cast<std::uint32_t>(std::ranges::upper_bound(up_to, u) - up_to.begin());
   }
+  return x;
 }
 
 // Something wrong, where the gradient is large enough for it to be seen.
@@ -85,12 +92,10 @@ struct Batches {
 
 void check_samples(auto& gamma, const Numbers& expected, const Numbers& theta, const Numbers& law, std::uint64_t seed,
                    Rows& rows, Batches batches = {}, const std::string& what = "Gamma from samples") {
-  StatePopulation x{std::vector<std::uint32_t>(batches.size)};
   Numbers gradient(theta.size());
   BatchMeans means(theta.size());
   for (std::size_t b = 0; b < batches.count; ++b) {
-    draw(law, seed, static_cast<std::int64_t>(b), x);
-    gamma.estimate(x, theta, 0, gradient);
+    gamma.estimate(draw(batches.size, law, seed, static_cast<std::int64_t>(b)), theta, 0, gradient);
     means.add(gradient);
   }
   Numbers errors = means.standard_error();
@@ -117,8 +122,7 @@ Numbers grouped(const Numbers& law) {
 void check_sampler(auto&& sampler, const Numbers& theta, const Numbers& law, std::uint64_t seed, Rows& rows,
                    const std::string& what = "law after ten moves from it") {
   constexpr std::size_t n = 200'000;
-  StatePopulation x{std::vector<std::uint32_t>(n)};
-  draw(law, seed, -1, x);
+  StatePopulation x = draw(n, law, seed, -1);
   for (std::int64_t k = 0; k < 10; ++k) sampler.advance(x, theta, {.round = k});
   Numbers shares(law.size()), errors;
   empirical(x, shares);
@@ -166,8 +170,7 @@ double allowed_differences(const RewardObjective& objective) {
 Numbers check_routes(const auto& chain, const RewardObjective& objective, const Numbers& theta, Rows& rows) {
   const double allowed = allowed_differences(objective);
   ChainGradient forward(chain, objective, Route::forward), adjoint(chain, objective, Route::adjoint);
-  const Numbers expected = quotients([&](const Numbers&at) { return exact(adjoint, at).value; }, theta),
-                by_adjoint = exact(adjoint, theta).gradient;
+  const Numbers by_adjoint = exact(adjoint, theta).gradient, expected = quotients(value_of(adjoint), theta);
   rows.push_back(compare("Gamma, forward route, differences", expected, exact(forward, theta).gradient, allowed));
   rows.push_back(compare("Gamma, adjoint route, differences", expected, by_adjoint, allowed));
   Numbers wrong = by_adjoint;
@@ -283,7 +286,7 @@ Rows check_gibbs(std::uint64_t seed) {
   GibbsGradient gamma(v, objective);
   const Numbers by_covariance = exact(gamma, known.theta).gradient;
   rows.push_back(compare("Gamma, known numbers", known.gradient, by_covariance, known_digits));
-  const Numbers by_differences = quotients([&](const Numbers& at) { return exact(gamma, at).value; }, known.theta);
+  const Numbers by_differences = quotients(value_of(gamma), known.theta);
   rows.push_back(compare("Gamma, differences", by_differences, by_covariance, difference_error));
   gamma.estimate(Distribution{known.p}, known.theta, 0, gradient);
   rows.push_back(compare("Gamma at another p, known numbers", known.gradient_at_p, gradient, known_digits));
@@ -383,9 +386,8 @@ void check_ring_gibbs(const RingProblem& ring, const FiniteStateConfiguration& c
   RingPotential v(c.ring.states, c.ring.harmonics);
   const Numbers inner(theta.begin() + 1, theta.end());
   GibbsGradient gamma(v, ring.objective);
-  const Numbers expected = exact(gamma, inner).gradient,
-                by_differences = quotients([&](const Numbers&at) { return exact(gamma, at).value; }, inner);
-  rows.push_back(compare("Gibbs: Gamma nearby, differences", by_differences, expected, allowed));
+  const Numbers expected = exact(gamma, inner).gradient;
+  rows.push_back(compare("Gibbs: Gamma nearby, differences", quotients(value_of(gamma), inner), expected, allowed));
   Numbers law(c.ring.states);
   v.prepare(inner);
   gibbs_law(v, law);
