@@ -6,17 +6,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <utility>
 
 namespace program {
 namespace {
-
-constexpr std::array figures_by_key{
-    std::pair{"reward", &Figures::reward}, std::pair{"exact_reward", &Figures::exact_reward},
-    std::pair{"exact_kl", &Figures::exact_kl}, std::pair{"log_likelihood", &Figures::log_likelihood},
-    std::pair{"data_log_likelihood", &Figures::data_log_likelihood}};
 
 Json json_of(const Summary& s) {
   Json first = Json::object(), evaluations = Json::object();
@@ -30,9 +24,9 @@ Json json_of(const Summary& s) {
          {"steps", s.steps},
          {"status", s.status},
          {"theta", s.theta.empty() ? Json(nullptr) : Json(s.theta)}};
-  for (const auto& [key, figure] : figures_by_key)
-    if (figure != &Figures::data_log_likelihood || std::isfinite(s.figures.*figure))
-      j[key] = json_number(s.figures.*figure);
+  for (const FigureName& f : figure_names)
+    if (f.value != &Figures::data_log_likelihood || std::isfinite(s.figures.*f.value))
+      j[f.key] = json_number(s.figures.*f.value);
   j["first_step_at"] = std::move(first);
   j["gradient_evaluations_at"] = std::move(evaluations);
   j["gradient_evaluations"] = s.gradient_evaluations < 0 ? Json(nullptr) : Json(s.gradient_evaluations);
@@ -87,10 +81,10 @@ Summary summary_over(const std::vector<Summary>& runs) {
     over.seconds += r.seconds;
     if (r.status == "diverged" || over.status == "completed") over.status = r.status;
   }
-  for (const auto& [key, figure] : figures_by_key) {
+  for (const FigureName& f : figure_names) {
     double sum = 0;
-    for (const Summary& r : runs) sum += r.figures.*figure;
-    over.figures.*figure = sum / static_cast<double>(runs.size());
+    for (const Summary& r : runs) sum += r.figures.*f.value;
+    over.figures.*f.value = sum / static_cast<double>(runs.size());
   }
   return over;
 }
@@ -125,7 +119,7 @@ Summary read_summary(const std::string& text, const std::string& where) {
   s.steps = read_integer(j, "steps");
   if (const auto at = j.find("theta"); at != j.end() && at->is_array())
     for (const Json& t : *at) s.theta.push_back(t.is_number() ? t.get<double>() : Figures::none);
-  for (const auto& [key, figure] : figures_by_key) s.figures.*figure = number_or_nan(j, key);
+  for (const FigureName& f : figure_names) s.figures.*f.value = number_or_nan(j, f.key);
   if (const auto at = j.find("first_step_at"); at != j.end()) {
     if (!at->is_object()) throw Error(ErrorKind::data, where, "first_step_at: not an object");
     for (const auto& [threshold, step] : at->items()) {

@@ -24,6 +24,19 @@ struct Figures {
   double data_log_likelihood = none;  // mean of log pi*(theta) over reference data
 };
 
+// What files, tables and reports call the figures, and the decimals they have there.
+struct FigureName {
+  double Figures::*value;
+  const char *key, *label, *title;
+  int digits;
+};
+inline constexpr FigureName figure_names[] = {
+    {&Figures::reward, "reward", "reward", "Reward", 4},
+    {&Figures::exact_reward, "exact_reward", "exact reward", "Exact reward", 4},
+    {&Figures::exact_kl, "exact_kl", "exact KL", "KL divergence", 5},
+    {&Figures::log_likelihood, "log_likelihood", "log-likelihood", "Log-likelihood", 3},
+    {&Figures::data_log_likelihood, "data_log_likelihood", "data log-likelihood", "Data log-likelihood", 4}};
+
 // When the log-likelihood reached a threshold; none: never.
 struct Reached {
   std::string threshold;

@@ -1,6 +1,5 @@
 #include "figures/law_pictures.hpp"
 
-#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/report/histogram.hpp"
 
 #include <fmt/format.h>
@@ -22,22 +21,13 @@ std::string coordinate_name(std::size_t j, std::size_t dimension) {
 }
 
 void Window::include(const Population<float>& points) {
-  if (points.size() == 0) return;
-  const auto middle = [&](std::size_t j) {
+  for (std::size_t j = 0; j < std::min<std::size_t>(2, points.dimension()) && points.size() > 0; ++j) {
     std::vector<float> v(points.coordinate(j).begin(), points.coordinate(j).end());
     std::sort(v.begin(), v.end());
     const std::size_t cut = v.size() / 200;
     const auto low = static_cast<double>(v[cut]), high = static_cast<double>(v[v.size() - 1 - cut]);
     const double margin = 0.05 * (high - low);
-    return std::pair{low - margin, high + margin};
-  };
-  const auto [left, right] = middle(0);
-  x_min = std::min(x_min, left);
-  x_max = std::max(x_max, right);
-  if (points.dimension() > 1) {
-    const auto [bottom, top] = middle(1);
-    y_min = std::min(y_min, bottom);
-    y_max = std::max(y_max, top);
+    include(j, low - margin, high + margin);
   }
 }
 
@@ -46,15 +36,17 @@ void Window::include(const GaussianMixture& m) {
   for (std::size_t i = 0; i < m.components.size(); ++i) {
     const Gaussian& g = m.components[i];
     if (m.weights[i] < 1e-9) continue;
-    const std::size_t d = g.mean.size();
-    const double dx = reach * std::sqrt(g.covariance[0]), dy = d > 1 ? reach * std::sqrt(g.covariance[d + 1]) : 0;
-    x_min = std::min(x_min, g.mean[0] - dx);
-    x_max = std::max(x_max, g.mean[0] + dx);
-    if (d > 1) {
-      y_min = std::min(y_min, g.mean[1] - dy);
-      y_max = std::max(y_max, g.mean[1] + dy);
+    for (std::size_t j = 0; j < std::min<std::size_t>(2, m.dimension()); ++j) {
+      const double half = reach * std::sqrt(g.covariance[j * (m.dimension() + 1)]);
+      include(j, g.mean[j] - half, g.mean[j] + half);
     }
   }
+}
+
+void Window::include(std::size_t axis, double low, double high) {
+  double &least = axis == 0 ? x_min : y_min, &greatest = axis == 0 ? x_max : y_max;
+  least = std::min(least, low);
+  greatest = std::max(greatest, high);
 }
 
 GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
@@ -79,8 +71,11 @@ std::vector<double> coordinate(const Population<float>* points, std::size_t j) {
 }
 
 std::string draw_on_the_line(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
-  report::HistogramPlot plot{
-      .title = picture.title, .x_label = "x", .x_min = w.x_min, .x_max = w.x_max, .samples = {}, .curves = {}};
+  report::HistogramPlot plot{.title = picture.title,
+                             .x_label = "x",
+                             .x_min = w.x_min,
+                             .x_max = w.x_max,
+                             .samples = coordinate(picture.samples, 0)};
   report::Series curve{"density of " + picture.law_name, {}, {}};
   for (int i = 0; i <= 300; ++i) {
     const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
@@ -88,7 +83,6 @@ std::string draw_on_the_line(const LawPicture& picture, const Window& w, const M
     curve.y.push_back(std::exp(log_density(std::array{x})));
   }
   plot.curves.push_back(std::move(curve));
-  plot.samples = coordinate(picture.samples, 0);
   if (picture.target) {
     plot.data = coordinate(&picture.target->points, 0);
     plot.data_label = picture.target->name;
@@ -109,13 +103,12 @@ report::DensityPlot plane_plot(const LawPicture& picture, const Window& w, const
                            .x_label = coordinate_name(0, 2),
                            .y_label = coordinate_name(1, 2),
                            .narrow = picture.narrow};
+  const auto node = [nodes](double low, double high, std::size_t i) {
+    return low + (high - low) / static_cast<double>(nodes - 1) * static_cast<double>(i);
+  };
   for (std::size_t r = 0; r < nodes; ++r)
-    for (std::size_t c = 0; c < nodes; ++c) {
-      const double step_x = (w.x_max - w.x_min) / static_cast<double>(nodes - 1),
-                   step_y = (w.y_max - w.y_min) / static_cast<double>(nodes - 1);
-      plot.density.push_back(std::exp(log_density(
-          std::array{w.x_min + step_x * static_cast<double>(c), w.y_min + step_y * static_cast<double>(r)})));
-    }
+    for (std::size_t c = 0; c < nodes; ++c)
+      plot.density.push_back(std::exp(log_density(std::array{node(w.x_min, w.x_max, c), node(w.y_min, w.y_max, r)})));
   plot.point_x = coordinate(picture.samples, 0);
   plot.point_y = coordinate(picture.samples, 1);
   if (picture.target) {

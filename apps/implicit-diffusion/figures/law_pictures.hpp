@@ -28,6 +28,8 @@ struct Window {
   // Nearly all of the points: a few that lie far away would make everything else small.
   void include(const Population<float>& points);
   void include(const GaussianMixture& m);
+  // Axis 0 is x, 1 is y.
+  void include(std::size_t axis, double low, double high);
 };
 
 // What the law is to be like: points of the user's, or some of a reference that is a law itself.

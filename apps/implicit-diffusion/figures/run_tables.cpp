@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <tuple>
 
 namespace program {
 
@@ -65,16 +64,9 @@ report::Section runs_section(std::span<const RunTable* const> runs, bool with_pa
     t.header.push_back(name);
     for (std::size_t i = 0; i < cells.size(); ++i) t.rows[i].push_back(std::move(cells[i]));
   };
-  const auto add_figure = [&](const char* name, double Figures::*figure, int digits) {
-    add(name, [&](const Summary& s) {
-      return std::isfinite(s.figures.*figure) ? minus(figure_text(s.figures.*figure, digits)) : std::string();
-    });
-  };
-  add_figure("reward", &Figures::reward, 4);
-  add_figure("exact reward", &Figures::exact_reward, 4);
-  add_figure("exact KL", &Figures::exact_kl, 5);
-  add_figure("log-likelihood", &Figures::log_likelihood, 3);
-  add_figure("data log-likelihood", &Figures::data_log_likelihood, 4);
+  const auto text = [](double v, int digits) { return std::isfinite(v) ? minus(figure_text(v, digits)) : ""; };
+  for (const FigureName& f : figure_names)
+    add(f.label, [&](const Summary& s) { return text(s.figures.*f.value, f.digits); });
   std::vector<std::string> thresholds;
   for (const RunTable* run : runs)
     for (const Reached& r : run->summary.reached)
@@ -86,13 +78,11 @@ report::Section runs_section(std::span<const RunTable* const> runs, bool with_pa
         if (r.threshold == threshold) return r.step ? fmt::format("{}", *r.step) : "never";
       return std::string();
     });
-  add("seconds", [](const Summary& s) { return std::isfinite(s.seconds) ? figure_text(s.seconds, 2) : std::string(); });
-  return {.heading = "All runs",
-          .text = thresholds.empty()
-                      ? ""
-                      : "“At” is the first step at which the log-likelihood, a mean of 20 steps, was there.",
-          .figures = {},
-          .tables = {t}};
+  add("seconds", [&](const Summary& s) { return text(s.seconds, 2); });
+  report::Section section{.heading = "All runs", .tables = {t}};
+  if (!thresholds.empty())
+    section.text = "“At” is the first step at which the log-likelihood, a mean of 20 steps, was there.";
+  return section;
 }
 
 report::Page repeats_page(const Common& c, const std::string& what, std::span<const RunTable* const> runs,
@@ -100,27 +90,21 @@ report::Page repeats_page(const Common& c, const std::string& what, std::span<co
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}, {} seeds from {}", what, runs.size(), c.seed),
                     .notice = runs_notice(runs, false),
-                    .facts = {},
-                    .sections = {},
                     .footer = footer};
   if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
-  for (const auto& [figure, label, digits] : {std::tuple{&Figures::reward, "Reward", 4},
-                                              {&Figures::exact_reward, "Exact reward", 4},
-                                              {&Figures::exact_kl, "KL divergence", 5},
-                                              {&Figures::log_likelihood, "Log-likelihood", 3},
-                                              {&Figures::data_log_likelihood, "Data log-likelihood", 4}}) {
-    if (figure == &Figures::reward && !with_reward) continue;
+  for (const FigureName& f : figure_names) {
+    if (f.value == &Figures::reward && !with_reward) continue;
     double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
     for (const RunTable* run : runs) {
-      const double v = run->summary.figures.*figure;
+      const double v = run->summary.figures.*f.value;
       sum += v;
       low = std::min(low, v);
       high = std::max(high, v);
     }
+    const auto text = [&](double v) { return minus(figure_text(v, f.digits)); };
     if (std::isfinite(sum))
-      page.facts.push_back({label, minus(figure_text(sum / static_cast<double>(runs.size()), digits)),
-                            fmt::format("mean of {} runs, {} to {}", runs.size(), minus(figure_text(low, digits)),
-                                        minus(figure_text(high, digits)))});
+      page.facts.push_back({f.title, text(sum / static_cast<double>(runs.size())),
+                            fmt::format("mean of {} runs, {} to {}", runs.size(), text(low), text(high))});
   }
   return page;
 }

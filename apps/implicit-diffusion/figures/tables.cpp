@@ -53,8 +53,6 @@ report::Section repeat_section(const std::string& resolved, const std::filesyste
       "build/release/implicit-diffusion.";
   return {.heading = "To repeat it",
           .text = text,
-          .figures = {},
-          .tables = {},
           .code = {{"Command",
                     fmt::format("implicit-diffusion run {}{} --output again", shell_word(file.string()), options)},
                    {"config.toml", resolved}}};
