@@ -1,9 +1,6 @@
 #include "langevin/configuration.hpp"
 
 #include "experiment/limits.hpp"
-#include "implicit_diffusion/langevin/estimator.hpp"
-#include "implicit_diffusion/langevin/potential.hpp"
-#include "implicit_diffusion/loop/single.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 
 #include <fmt/format.h>
@@ -35,31 +32,26 @@ std::shared_ptr<const SampleFile> read_sample_file(TableReader& t, std::string_v
   return file.empty() ? nullptr : std::make_shared<const SampleFile>(file);
 }
 
-// Calls `refuse` with a key and a reason where the run would not fit into this machine's memory, before anything is
-// allocated.
-void check_size(const LangevinConfiguration& c, std::size_t dimension, std::size_t parameters,
-                const std::function<void(std::string_view key, const std::string& reason)>& refuse) {
+// Refuses, before anything is allocated, a run that would not fit into this machine's memory.
+void check_size(const LangevinConfiguration& c, std::size_t dimension, std::size_t parameters, const TableReader& top,
+                const TableReader& reference) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  const auto too_large = [&](const char* key, std::int64_t value, double bytes) {
-    refuse(key,
-           fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
+  const auto check = [&](const TableReader& t, const char* key, std::int64_t value, double bytes) {
+    if (bytes > 0.8 * memory)
+      t.fail(key,
+             fmt::format("{} needs {:.3g} GB of memory, this machine has {:.3g} GB", value, bytes / 1e9, memory / 1e9));
+  };
+  const auto d = static_cast<double>(dimension);
+  const auto check_samples = [&](const TableReader& t, const char* key, std::int64_t n, double numbers_each) {
+    check(t, key, n, static_cast<double>(n) * numbers_each * sizeof(float));
+    if (static_cast<double>(n) * d > 0x1p34)
+      t.fail(key, fmt::format("{}: at most 2^34 numbers have noise of their own", n));
   };
   // The population twice (the second for a step back), its weights and one more array of its size.
-  const double samples =
-      static_cast<double>(c.particles) * (2.0 * static_cast<double>(dimension) + 3.0) * sizeof(float);
-  if (samples > 0.8 * memory) too_large("particles", c.particles, samples);
-  if (static_cast<double>(c.particles) * static_cast<double>(dimension) > 0x1p34)
-    refuse("particles", fmt::format("{}: at most 2^34 numbers have noise of their own", c.particles));
-  if (c.reference) {
-    const auto batch = static_cast<double>(c.reference->batch);
-    const double drawn = batch * (static_cast<double>(dimension) + 3.0) * sizeof(float);
-    if (drawn > 0.8 * memory) too_large("reference.batch", static_cast<std::int64_t>(c.reference->batch), drawn);
-    if (batch * static_cast<double>(dimension) > 0x1p34)
-      refuse("reference.batch", fmt::format("{}: at most 2^34 numbers have noise of their own", c.reference->batch));
-  }
+  check_samples(top, "particles", c.particles, 2.0 * d + 3.0);
+  if (c.reference) check_samples(reference, "batch", static_cast<std::int64_t>(c.reference->batch), d + 3.0);
   const double rows = static_cast<double>(c.steps) / static_cast<double>(c.log_every);
-  const double metrics = rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double);
-  if (metrics > 0.8 * memory) too_large("log_every", c.log_every, metrics);
+  check(top, "log_every", c.log_every, rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double));
 }
 
 }  // namespace
@@ -84,7 +76,6 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   using Sign = TableReader::Sign;
   (void)top.has("kind");
   read_common(top, d, c);
-  const std::filesystem::path& folder = d.folder;
   c.method = top.choice("method", Method::implicit, methods);
   c.particles = top.integer("particles", 1000, 1);
   c.steps = top.integer("steps", 5000, 0);
@@ -98,14 +89,13 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   c.inner_steps = top.integer("inner_steps", c.method == Method::nested ? 10 : 1, 1, steps_with_noise_of_their_own);
   c.warm_start = top.flag("warm_start", true);
   c.normaliser = top.choice("normaliser", Normaliser::n_minus_1, normalisers);
-  const bool learns = c.method == Method::implicit || c.method == Method::nested;  // by a covariance
+  const bool learns = moves_theta(c.method) && c.method != Method::unrolled;  // by a covariance
   if (learns && c.normaliser == Normaliser::n_minus_1 && c.particles < 2)
     top.fail("particles", "1 particle has no covariance with normaliser n-1");
   c.log_every = top.integer("log_every", 10, 1);
   c.checkpoint_every = top.integer("checkpoint_every", 0, 0);
   c.snapshots = top.integers("snapshots", {}, 0);
-  if (!std::is_sorted(c.snapshots.begin(), c.snapshots.end(), std::less_equal<>()))
-    top.fail("snapshots", "the steps must ascend");
+  if (!std::ranges::is_sorted(c.snapshots, std::less_equal<>())) top.fail("snapshots", "the steps must ascend");
   c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));
 
   TableReader potential = top.table("potential");
@@ -126,30 +116,27 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
 
   TableReader reference = top.table("reference");
   if (top.has("reference")) {
-    ReferenceSpec r;
-    r.theta = read_parameters(reference, c.potential, folder);
-    if (!r.theta.empty() && !c.potential.make().law(r.theta))
+    ReferenceSpec& r = c.reference.emplace();
+    r.theta = read_parameters(reference, c.potential, d.folder);
+    if (!r.theta.empty() && !v.law(r.theta))
       reference.fail("theta", "the law of this potential is not known, so it has no exact samples; data is needed");
-    if (r.theta.empty()) r.data = read_sample_file(reference, "data", folder);
+    if (r.theta.empty()) r.data = read_sample_file(reference, "data", d.folder);
     if (r.theta.empty() && !r.data)
       reference.fail("data", "missing: the reference is samples in a file (data) or a law of the potential (theta)");
     r.batch = static_cast<std::size_t>(reference.integer("batch", r.theta.empty() ? 0 : 1000, r.theta.empty() ? 0 : 1));
     r.beta = reference.number("beta", 1.0, Sign::not_negative);
-    c.reference = r;
   }
   TableReader base = top.table("base");
   if (top.has("base")) {
-    BaseSpec b;
-    b.theta = read_parameters(base, c.potential, folder);
-    if (b.theta.empty()) base.fail("theta", "missing: the law to stay close to");
-    b.beta = base.number("beta", 1.0, Sign::not_negative);
-    c.base = b;
+    c.base = BaseSpec{read_parameters(base, c.potential, d.folder)};
+    if (c.base->theta.empty()) base.fail("theta", "missing: the law to stay close to");
+    c.base->beta = base.number("beta", 1.0, Sign::not_negative);
   }
 
   TableReader start = top.table("start");
-  c.start.theta = read_parameters(start, c.potential, folder);
+  c.start.theta = read_parameters(start, c.potential, d.folder);
   if (c.start.theta.empty()) start.fail("theta", "missing: where theta starts");
-  c.start.samples = read_sample_file(start, "samples", folder);
+  c.start.samples = read_sample_file(start, "samples", d.folder);
   if (!c.start.samples) {
     c.start.mean = start.numbers("mean", std::vector<double>(v.dimension()));
     if (c.start.mean.size() != v.dimension())
@@ -159,9 +146,6 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   }
 
   c.theta_opt = top.numbers("theta_opt", c.reference ? c.reference->theta : std::vector<double>{});
-  if (!c.theta_opt.empty() && c.theta_opt.size() != v.parameters())
-    top.fail("theta_opt",
-             fmt::format("{} numbers, the potential has {} parameters", c.theta_opt.size(), v.parameters()));
   if (!c.theta_opt.empty()) check_parameters(top, "theta_opt", c.potential, c.theta_opt);
   c.thresholds = top.numbers("thresholds", {});
   if (!c.thresholds.empty() && c.theta_opt.empty()) top.fail("thresholds", "a log-likelihood needs theta_opt");
@@ -173,10 +157,7 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   if (c.method == Method::langevin_optimised && c.theta_opt.empty())
     top.fail("method", "langevin-optimised needs theta_opt");
 
-  check_size(c, v.dimension(), v.parameters(), [&](std::string_view key, const std::string& reason) {
-    if (key == "reference.batch") reference.fail("batch", reason);
-    top.fail(key, reason);
-  });
+  check_size(c, v.dimension(), v.parameters(), top, reference);
   finish(c, d, {&top, &potential, &reward, &smooth, &reference, &base, &start});
   return c;
 }

@@ -5,21 +5,13 @@
 #pragma once
 
 #include "experiment/common.hpp"
+#include "implicit_diffusion/langevin/estimator.hpp"
+#include "implicit_diffusion/loop/single.hpp"
 #include "langevin/potential_specs.hpp"
 #include "langevin/reward_specs.hpp"
 #include "langevin/samples.hpp"
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace implicit_diffusion {
-enum class Order;
-enum class Normaliser;
-}  // namespace implicit_diffusion
 
 namespace program {
 

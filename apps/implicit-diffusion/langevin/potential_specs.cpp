@@ -5,11 +5,6 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "implicit_diffusion/langevin/double_well.hpp"
-#include "implicit_diffusion/langevin/mixture.hpp"
-#include "implicit_diffusion/langevin/potential.hpp"
-#include "implicit_diffusion/langevin/quadratic.hpp"
-#include "implicit_diffusion/langevin/wells.hpp"
 
 #include <fmt/format.h>
 
@@ -33,8 +28,12 @@ void check_centres(const TableReader& t, const Matrix& centres, double width) {
   }
 }
 
+std::string wrong_number(std::size_t given, std::size_t parameters) {
+  return fmt::format("{} numbers, the potential has {} parameters", given, parameters);
+}
+
 // The last row of a theta.npy.
-std::vector<double> read_theta(const std::filesystem::path& path) {
+std::vector<double> read_theta(const std::filesystem::path& path, std::size_t parameters) {
   const io::Array a = io::read_npy(path);
   const auto fail = [&](const std::string& what) { throw Error(ErrorKind::data, io::display(path), what); };
   if (a.shape.empty() || a.shape.size() > 2 || a.values.empty())
@@ -43,23 +42,19 @@ std::vector<double> read_theta(const std::filesystem::path& path) {
   std::vector<double> theta(a.values.end() - static_cast<std::ptrdiff_t>(p), a.values.end());
   for (std::size_t j = 0; j < p; ++j)
     if (!std::isfinite(theta[j])) fail(fmt::format("column {} of the last row is {}", j + 1, theta[j]));
+  if (p != parameters) fail(wrong_number(p, parameters));
   return theta;
 }
 
-// What is wrong with a law for single precision, and whether it is a mean or a covariance.
-struct Misfit {
-  enum class Of { mean, covariance } of;
-  std::string what;
-};
-std::optional<Misfit> find_misfit(const GaussianMixture& law) {
+// What is wrong with a law for single precision, after the key of that part of it.
+std::optional<std::pair<const char*, std::string>> find_misfit(const GaussianMixture& law) {
   constexpr double smallest = 1e-37, largest = 1e37;  // the inverse is needed too
   for (const Gaussian& g : law.components)
     for (std::size_t a = 0; a < g.mean.size(); ++a) {
       const double variance = g.covariance[a * g.mean.size() + a];
       if (!(variance >= smallest && variance <= largest))
-        return Misfit{Misfit::Of::covariance,
-                      fmt::format("a variance of {:.6g} does not fit into single precision", variance)};
-      if (const auto what = describe_if_too_far(g.mean[a], std::sqrt(variance))) return Misfit{Misfit::Of::mean, *what};
+        return {{"covariances", fmt::format("a variance of {:.6g} does not fit into single precision", variance)}};
+      if (const auto what = describe_if_too_far(g.mean[a], std::sqrt(variance))) return {{"means", *what}};
     }
   return std::nullopt;
 }
@@ -74,14 +69,12 @@ void QuadraticSpec::read(TableReader& t) {
           std::abs(v) > TableReader::largest || (i == j && v > 0 && !TableReader::fits(v)))
         t.fail("precision", fmt::format("{} does not fit into single precision", v));
 }
-Quadratic QuadraticSpec::make() const { return Quadratic(precision); }
 
 void WellsSpec::read(TableReader& t) {
   centres = t.matrix("centres");
   width = t.number("width", width, Sign::positive);
   check_centres(t, centres, width);
 }
-SoftmaxWells WellsSpec::make() const { return {centres, width}; }
 
 void LogisticWellsSpec::read(TableReader& t) {
   centres = t.matrix("centres");
@@ -89,7 +82,6 @@ void LogisticWellsSpec::read(TableReader& t) {
   floor = t.number("floor", floor, Sign::positive);
   check_centres(t, centres, width);
 }
-LogisticWells LogisticWellsSpec::make() const { return {centres, width, floor}; }
 
 void MixtureSpec::read(TableReader& t) {
   components = static_cast<std::size_t>(t.integer("components", 2, 1, 10000));
@@ -97,7 +89,6 @@ void MixtureSpec::read(TableReader& t) {
   covariance = t.choice("covariance", CovarianceForm::direct, covariance_forms);
   kappa = t.number("kappa", 0.5, Sign::positive);
 }
-Mixture MixtureSpec::make() const { return {components, dimension, {covariance, kappa}}; }
 
 bool MixtureSpec::is_logarithm(std::size_t j) const {
   const Mixture mixture = make();
@@ -119,21 +110,20 @@ std::optional<std::string> MixtureSpec::find_mistake(std::span<const double> the
   return std::nullopt;
 }
 
-std::optional<std::vector<double>> MixtureSpec::read_law(TableReader& t) const {
-  if (!t.has("means")) return std::nullopt;
+std::vector<double> MixtureSpec::read_law(TableReader& t) const {
+  if (!t.has("means")) return {};
   const std::vector<double> logits = t.numbers("logits", std::vector<double>(components));
   const auto means = t.matrix("means");
   const auto spreads = t.matrices("covariances");
   for (const auto& [given, count] :
-       {std::pair{"logits", logits.size()}, std::pair{"means", means.size()}, std::pair{"covariances", spreads.size()}})
+       {std::pair{"logits", logits.size()}, {"means", means.size()}, {"covariances", spreads.size()}})
     if (count != components) t.fail(given, fmt::format("{} given, the mixture has {} components", count, components));
   std::vector<Gaussian> parts;
   const std::size_t d = dimension;
   for (std::size_t i = 0; i < components; ++i) {
     if (means[i].size() != d)
       t.fail("means", fmt::format("mean {} has {} coordinates, the dimension is {}", i + 1, means[i].size(), d));
-    if (spreads[i].size() != d || std::any_of(spreads[i].begin(), spreads[i].end(),
-                                              [d](const std::vector<double>& row) { return row.size() != d; }))
+    if (spreads[i].size() != d || std::ranges::any_of(spreads[i], [d](const auto& row) { return row.size() != d; }))
       t.fail("covariances", fmt::format("matrix {} is not {} x {}", i + 1, d, d));
     parts.push_back({means[i], {}});
     for (const std::vector<double>& row : spreads[i])
@@ -148,8 +138,7 @@ std::optional<std::vector<double>> MixtureSpec::read_law(TableReader& t) const {
   } catch (const Error& e) {
     t.fail("covariances", e.what());
   }
-  if (const auto bad = find_misfit(mixture.law(theta)))
-    t.fail(bad->of == Misfit::Of::mean ? "means" : "covariances", bad->what);
+  if (const auto bad = find_misfit(mixture.law(theta))) t.fail(bad->first, bad->second);
   return theta;
 }
 
@@ -158,7 +147,6 @@ void DoubleWellSpec::read(TableReader& t) {
   half_distance = t.number("half_distance", half_distance, Sign::positive);
   variance = t.number("variance", variance, Sign::positive);
 }
-DoubleWell DoubleWellSpec::make() const { return {dimension, half_distance, variance}; }
 
 void PotentialSpec::read(TableReader& t) {
   choose_spec(part, t);
@@ -170,24 +158,10 @@ void PotentialSpec::read(TableReader& t) {
   }
 }
 
-template <class Real>
-Potential<Real> PotentialSpec::make() const {
-  return std::visit([](const auto& spec) -> Potential<Real> { return spec.make(); }, part);
-}
-template Potential<float> PotentialSpec::make() const;
-template Potential<double> PotentialSpec::make() const;
-
-ThetaDescription PotentialSpec::describe() const {
-  return std::visit([](const auto& spec) { return spec.describe; }, part);
-}
-
-bool PotentialSpec::is_logarithm(std::size_t j) const {
-  return std::visit([j](const auto& spec) { return spec.is_logarithm(j); }, part);
-}
-
 void check_parameters(const TableReader& t, std::string_view key, const PotentialSpec& spec,
                       std::span<const double> theta) {
   const Potential<float> potential = spec.make();
+  if (theta.size() != potential.parameters()) t.fail(key, wrong_number(theta.size(), potential.parameters()));
   if (const auto j = potential.find_inadmissible(theta))
     t.fail(key, spec.describe().covariances
                     ? fmt::format("number {} makes a covariance that is not positive definite", *j + 1)
@@ -199,31 +173,26 @@ void check_parameters(const TableReader& t, std::string_view key, const Potentia
       },
       spec.part);
   if (const auto law = potential.law(theta))
-    if (const auto bad = find_misfit(*law)) t.fail(key, bad->what);
+    if (const auto bad = find_misfit(*law)) t.fail(key, bad->second);
 }
 
 std::vector<double> read_parameters(TableReader& t, const PotentialSpec& spec, const std::filesystem::path& folder) {
-  for (const char* way : {"theta_file", "data", "means"})
-    if (t.has("theta") && t.contains(way)) t.fail(way, "theta is given too; one of them is meant");
-  std::vector<double> theta;
   const bool given = t.has("theta");
+  for (const char* way : {"theta_file", "data", "means"})
+    if (given && t.contains(way)) t.fail(way, "theta is given too; one of them is meant");
+  std::vector<double> theta;
   if (given) {
     theta = t.numbers("theta", {});
   } else if (t.has("theta_file")) {
-    theta = read_theta(t.locate("theta_file", folder));
+    theta = read_theta(t.locate("theta_file", folder), spec.make().parameters());
     t.record("theta", toml_number(theta));  // the file may be gone or changed when this run is repeated
   } else {
     return std::visit(
         [&](const auto& part) {
-          if constexpr (requires { part.read_law(t); }) return part.read_law(t).value_or(std::vector<double>());
+          if constexpr (requires { part.read_law(t); }) return part.read_law(t);
           return std::vector<double>();
         },
         spec.part);
-  }
-  if (const std::size_t p = spec.make().parameters(); theta.size() != p) {
-    const std::string what = fmt::format("{} numbers, the potential has {} parameters", theta.size(), p);
-    if (given) t.fail("theta", what);
-    throw Error(ErrorKind::data, io::display(t.locate("theta_file", folder)), what);
   }
   check_parameters(t, given ? "theta" : "theta_file", spec, theta);
   return theta;

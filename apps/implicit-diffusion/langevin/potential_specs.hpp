@@ -3,25 +3,13 @@
 #pragma once
 
 #include "experiment/table_reader.hpp"
+#include "implicit_diffusion/langevin/double_well.hpp"
+#include "implicit_diffusion/langevin/mixture.hpp"
+#include "implicit_diffusion/langevin/potential.hpp"
+#include "implicit_diffusion/langevin/quadratic.hpp"
+#include "implicit_diffusion/langevin/wells.hpp"
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
 #include <variant>
-#include <vector>
-
-namespace implicit_diffusion {
-template <class Real>
-class Potential;
-class Quadratic;
-class SoftmaxWells;
-class LogisticWells;
-class Mixture;
-class DoubleWell;
-enum class CovarianceForm;
-struct GaussianMixture;
-}  // namespace implicit_diffusion
 
 namespace program {
 
@@ -37,7 +25,7 @@ struct QuadraticSpec {
   Matrix precision;
 
   void read(TableReader& t);
-  implicit_diffusion::Quadratic make() const;
+  implicit_diffusion::Quadratic make() const { return implicit_diffusion::Quadratic(precision); }
   bool is_logarithm(std::size_t) const { return false; }
 };
 
@@ -48,7 +36,7 @@ struct WellsSpec {
   double width = 2.0;  // q
 
   void read(TableReader& t);
-  implicit_diffusion::SoftmaxWells make() const;
+  implicit_diffusion::SoftmaxWells make() const { return {centres, width}; }
   bool is_logarithm(std::size_t) const { return true; }
 };
 
@@ -60,7 +48,7 @@ struct LogisticWellsSpec {
   double floor = 0.1;  // the smallest weight
 
   void read(TableReader& t);
-  implicit_diffusion::LogisticWells make() const;
+  implicit_diffusion::LogisticWells make() const { return {centres, width, floor}; }
   bool is_logarithm(std::size_t) const { return true; }
 };
 
@@ -72,10 +60,10 @@ struct MixtureSpec {
   double kappa = 0.5;
 
   void read(TableReader& t);
-  implicit_diffusion::Mixture make() const;
+  implicit_diffusion::Mixture make() const { return {components, dimension, {covariance, kappa}}; }
   bool is_logarithm(std::size_t j) const;
-  // Its parameters may also be given as logits, means and covariances; nothing where they are not.
-  std::optional<std::vector<double>> read_law(TableReader& t) const;
+  // Its parameters may also be given as logits, means and covariances; empty where they are not.
+  std::vector<double> read_law(TableReader& t) const;
   // What is wrong with parameters that are given as numbers.
   std::optional<std::string> find_mistake(std::span<const double> theta) const;
 };
@@ -87,7 +75,7 @@ struct DoubleWellSpec {
   double half_distance = 1.0, variance = 1.0;  // a, s
 
   void read(TableReader& t);
-  implicit_diffusion::DoubleWell make() const;
+  implicit_diffusion::DoubleWell make() const { return {dimension, half_distance, variance}; }
   bool is_logarithm(std::size_t) const { return false; }
 };
 
@@ -98,11 +86,16 @@ struct PotentialSpec {
   void read(TableReader& t);
   // Real is float, which runs use, or double, which they are checked with.
   template <class Real = float>
-  implicit_diffusion::Potential<Real> make() const;
-
-  ThetaDescription describe() const;
+  implicit_diffusion::Potential<Real> make() const {
+    return std::visit([](const auto& spec) -> implicit_diffusion::Potential<Real> { return spec.make(); }, part);
+  }
+  ThetaDescription describe() const {
+    return std::visit([](const auto& spec) { return spec.describe; }, part);
+  }
   // Whether parameter j is one, of a weight or a diagonal.
-  bool is_logarithm(std::size_t j) const;
+  bool is_logarithm(std::size_t j) const {
+    return std::visit([j](const auto& spec) { return spec.is_logarithm(j); }, part);
+  }
 };
 
 // The parameters of the potential, in whichever way they are given: theta itself, the file of another run, or what its
@@ -110,6 +103,7 @@ struct PotentialSpec {
 // can be sampled.
 std::vector<double> read_parameters(TableReader& t, const PotentialSpec& potential,
                                     const std::filesystem::path& folder);
+// The same for parameters that are there.
 void check_parameters(const TableReader& t, std::string_view key, const PotentialSpec& potential,
                       std::span<const double> theta);
 

@@ -2,49 +2,47 @@
 #pragma once
 
 #include "experiment/table_reader.hpp"
+#include "implicit_diffusion/langevin/reward.hpp"
+#include "implicit_diffusion/langevin/rewards.hpp"
 
-#include <cstddef>
-#include <limits>
-#include <optional>
 #include <variant>
-#include <vector>
-
-namespace implicit_diffusion {
-template <class Real>
-class Reward;
-class HardReward;
-class SmoothReward;
-class QuadraticReward;
-class BumpReward;
-class RadiusReward;
-}  // namespace implicit_diffusion
 
 namespace program {
+
+using Centre = std::vector<double>;
 
 struct HardRewardSpec {
   static constexpr const char* name = "hard";
   double width = 20.0;  // tau
   double denominator = 2.5;
 
-  void read(TableReader& t);
-  implicit_diffusion::HardReward make(const std::vector<double>& centre) const;
-  double length() const;  // over which it varies
+  void read(TableReader& t) {
+    width = t.number("width", width, TableReader::Sign::positive);
+    denominator = t.number("denominator", denominator, TableReader::Sign::positive);
+  }
+  implicit_diffusion::HardReward make(const Centre& centre) const { return {centre, width, denominator}; }
+  double length() const { return std::sqrt(width / 2); }  // over which it varies
 };
 
-struct SmoothRewardSpec {
+struct SmoothRewardSpec : HardRewardSpec {
   static constexpr const char* name = "smooth";
-  double width = 20.0, denominator = 2.5, softness = 0.5;
+  double softness = 0.5;
 
-  void read(TableReader& t);
-  implicit_diffusion::SmoothReward make(const std::vector<double>& centre) const;
-  double length() const;
+  void read(TableReader& t) {
+    HardRewardSpec::read(t);
+    softness = t.number("softness", softness, TableReader::Sign::positive);
+  }
+  implicit_diffusion::SmoothReward make(const Centre& centre) const { return {centre, width, denominator, softness}; }
+  double length() const { return std::min(HardRewardSpec::length(), softness); }
 };
 
 struct QuadraticRewardSpec {
   static constexpr const char* name = "quadratic";
 
   void read(TableReader&) {}
-  implicit_diffusion::QuadraticReward make(const std::vector<double>& centre) const;
+  implicit_diffusion::QuadraticReward make(const Centre& centre) const {
+    return implicit_diffusion::QuadraticReward(centre);
+  }
   double length() const { return std::numeric_limits<double>::infinity(); }
 };
 
@@ -52,33 +50,39 @@ struct BumpRewardSpec {
   static constexpr const char* name = "bump";
   double width = 20.0;  // s
 
-  void read(TableReader& t);
-  implicit_diffusion::BumpReward make(const std::vector<double>& centre) const;
-  double length() const;
+  void read(TableReader& t) { width = t.number("width", width, TableReader::Sign::positive); }
+  implicit_diffusion::BumpReward make(const Centre& centre) const { return {centre, width}; }
+  double length() const { return std::sqrt(width); }
 };
 
 struct RadiusRewardSpec {
   static constexpr const char* name = "radius";
   double radius = 1.0, width = 1.0;  // r, s
 
-  void read(TableReader& t);
-  implicit_diffusion::RadiusReward make(const std::vector<double>& centre) const;
-  double length() const;
+  void read(TableReader& t) {
+    radius = t.number("radius", radius, TableReader::Sign::positive);
+    width = t.number("width", width, TableReader::Sign::positive);
+  }
+  implicit_diffusion::RadiusReward make(const Centre& centre) const { return {centre, radius, width}; }
+  double length() const { return std::min(radius, std::sqrt(width)); }
 };
 
 // The list of them.
 struct RewardSpec {
   std::variant<HardRewardSpec, SmoothRewardSpec, QuadraticRewardSpec, BumpRewardSpec, RadiusRewardSpec> part;
-  std::vector<double> centre;  // of the bump, or the target
+  Centre centre;  // of the bump, or the target
   double lambda = 1.0;
 
   // What is in it by now are the defaults; `denominator` is that of all that have one.
   void read(TableReader& t, std::size_t dimension, double denominator);
   // Real is float, which runs use, or double, which they are checked with.
   template <class Real = float>
-  implicit_diffusion::Reward<Real> make() const;
-
-  double length() const;
+  implicit_diffusion::Reward<Real> make() const {
+    return std::visit([&](const auto& spec) -> implicit_diffusion::Reward<Real> { return spec.make(centre); }, part);
+  }
+  double length() const {
+    return std::visit([](const auto& spec) { return spec.length(); }, part);
+  }
   std::optional<double> denominator() const;  // where it has one
 };
 
