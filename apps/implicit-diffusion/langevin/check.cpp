@@ -9,6 +9,8 @@
 //
 //     one step                  mean and variance of x' - x: -g dV/dx and 2 g
 //     stationary law            of a quadratic potential: covariance (P - g P^2 / 2)^-1, which is not P^-1
+//
+// The closed form of E[R] is compared with exact samples, and the gradients are in check_gradients.cpp.
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/finite/implicit_function.hpp"
 #include "langevin/experiment.hpp"
@@ -46,65 +48,52 @@ std::vector<double> tolerances(std::span<const double> units, std::size_t n, dou
 template <class ValuesAt>
 std::vector<double> all_differences(std::span<const double> units, ValuesAt&& values_at) {
   std::vector<double> all;
-  for (std::size_t j = 0; j < units.size(); ++j) {
-    const std::vector<double> row = differences([&](double t) { return values_at(j, t); }, units[j]);
-    all.insert(all.end(), row.begin(), row.end());
-  }
+  for (std::size_t j = 0; j < units.size(); ++j)
+    append(all, differences([&](double t) { return values_at(j, t); }, units[j]));
   return all;
 }
 
-// The row of a comparison at n points, without the number of the point.
-CheckRow at_points(CheckRow row, std::string what) {
-  row.what = std::move(what);
+// A comparison at all points, in rows as long as there are units; its row goes without the number of the point.
+CheckRow compare_at_points(const std::string& what, const std::vector<double>& expected, const std::vector<double>& got,
+                           std::span<const double> units, double share) {
+  CheckRow row = compare("", expected, got, tolerances(units, expected.size() / units.size(), share));
+  row.what = what;
   return row;
 }
 
 void check_derivatives(const ProbePoints& probes, Rows& rows) {
-  const std::size_t n = probes.points.size();
   const Population<float> single = in_single_precision(probes.points);
-  Potential<float> fast = probes.fast;
-  fast.prepare(probes.theta);
-
+  const Potential<float> fast = prepared(probes.fast, probes.theta);
+  const auto check = [&](const std::string& name, std::span<const double> units, const std::vector<double>& quotients,
+                         const std::vector<double>& exact, const std::vector<double>& in_single) {
+    rows.push_back(compare_at_points(name + ", central differences", quotients, exact, units, difference_error));
+    rows.push_back(compare_at_points(name + ", single precision", exact, in_single, units,
+                                     single_precision_errors * probes.rounding));
+  };
   const std::vector<double> dx = gradients_x(probes.exact, probes.points);
   const std::vector<double> dx_quotients = all_differences(
       probes.unit_x, [&](std::size_t j, double t) { return values(probes.exact, shifted(probes.points, j, t)); });
-  const std::vector<double> allowed_x = tolerances(probes.unit_x, n, difference_error);
-  rows.push_back(at_points(compare("", dx_quotients, dx, allowed_x), "dV/dx, central differences"));
-  rows.push_back(at_points(compare("", dx, gradients_x(fast, single),
-                                   tolerances(probes.unit_x, n, single_precision_errors * probes.rounding)),
-                           "dV/dx, single precision"));
-
-  const std::vector<double> dt = gradients_theta(probes.exact, probes.points, probes.parameters);
-  const std::vector<double> dt_quotients = all_differences(probes.unit_theta, [&](std::size_t k, double t) {
-    Potential<double> there = probes.exact;
-    there.prepare(probes.moved(k, t));
-    return values(there, probes.points);
-  });
-  rows.push_back(at_points(compare("", dt_quotients, dt, tolerances(probes.unit_theta, n, difference_error)),
-                           "dV/dtheta, central differences"));
-  rows.push_back(at_points(compare("", dt, gradients_theta(fast, single, probes.parameters),
-                                   tolerances(probes.unit_theta, n, single_precision_errors * probes.rounding)),
-                           "dV/dtheta, single precision"));
-
-  std::vector<double> wrong = dx;
-  for (double& g : wrong) g *= 1.001;
-  rows.push_back(at_points(must_be_off(compare("", dx_quotients, wrong, allowed_x)), "  dV/dx times 1.001"));
+  check("dV/dx", probes.unit_x, dx_quotients, dx, gradients_x(fast, single));
+  check("dV/dtheta", probes.unit_theta,
+        all_differences(
+            probes.unit_theta,
+            [&](std::size_t k, double t) { return values(prepared(probes.exact, probes.moved(k, t)), probes.points); }),
+        gradients_theta(probes.exact, probes.points, probes.parameters),
+        gradients_theta(fast, single, probes.parameters));
+  rows.push_back(must_be_off(
+      compare_at_points("  dV/dx times 1.001", dx_quotients, scaled(dx, 1.001), probes.unit_x, difference_error)));
 }
 
 // One step from many copies of the point at which V is steepest. The standard errors are known: sqrt(2 g / n) of the
 // mean, 2 g sqrt(2 / n) of the variance; to them come roundings of x in single precision.
 void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
-  const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 20) / d;
+  const std::size_t d = probes.exact.dimension(), n = (std::size_t{1} << 20) / d, points = probes.points.size();
   const double g = c.step_size;
   const std::vector<double> slopes = gradients_x(probes.exact, probes.points);
-  std::size_t steepest = 0;
-  double most = 0;
-  for (std::size_t i = 0; i < probes.points.size(); ++i) {
-    double size = 0;
-    for (std::size_t j = 0; j < d; ++j) size += std::pow(slopes[j * probes.points.size() + i] * probes.unit_x[j], 2);
-    if (size > most) steepest = i;
-    most = std::max(most, size);
-  }
+  std::vector<double> sizes(points);
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t i = 0; i < points; ++i) sizes[i] += std::pow(slopes[j * points + i] * probes.unit_x[j], 2);
+  const auto steepest = static_cast<std::size_t>(std::ranges::max_element(sizes) - sizes.begin());
 
   const auto spacing = [&](std::size_t j) { return 0x1p-24 * std::abs(probes.points(steepest, j)); };
   for (std::size_t j = 0; j < d; ++j)
@@ -115,24 +104,23 @@ void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows&
 
   Population<float> x(n, d);
   for (std::size_t j = 0; j < d; ++j)
-    for (float& v : x.coordinate(j)) v = static_cast<float>(probes.points(steepest, j));
+    std::ranges::fill(x.coordinate(j), static_cast<float>(probes.points(steepest, j)));
   Langevin<float>(probes.fast, {.step_size = {g}, .noise = Noise(c.seed)}).advance(x, probes.theta, {});
 
-  std::vector<double> expected, mean(d), mean_error, variance(d), halved(d), variance_error;
+  std::vector<double> expected, mean(d), mean_error, variance(d), variance_error;
   for (std::size_t j = 0; j < d; ++j) {
     const double from = probes.points(steepest, j);
     for (const float v : x.coordinate(j)) mean[j] += (static_cast<double>(v) - from) / static_cast<double>(n);
     for (const float v : x.coordinate(j))
       variance[j] += std::pow(static_cast<double>(v) - from - mean[j], 2) / static_cast<double>(n - 1);
-    halved[j] = variance[j] / 2;
-    expected.push_back(-g * slopes[j * probes.points.size() + steepest]);
+    expected.push_back(-g * slopes[j * points + steepest]);
     mean_error.push_back(std::sqrt(2 * g / static_cast<double>(n)) + spacing(j));
     variance_error.push_back(2 * g * std::sqrt(2.0 / static_cast<double>(n)) + spacing(j) * std::sqrt(2 * g));
   }
   rows.push_back(compare_means("one step: mean of x' - x", expected, mean, mean_error));
   const std::vector<double> two_g(d, 2 * g);
   rows.push_back(compare_means("one step: variance of x' - x", two_g, variance, variance_error));
-  rows.push_back(must_be_off(compare_means("  with noise sqrt(g) z", two_g, halved, variance_error)));
+  rows.push_back(must_be_off(compare_means("  with noise sqrt(g) z", two_g, scaled(variance, 0.5), variance_error)));
 }
 
 // (P - g P^2 / 2)^-1.
@@ -146,7 +134,7 @@ std::vector<double> stationary_covariance(const std::vector<std::vector<double>>
     }
   const ImplicitFunction system(std::move(matrix), d);
   for (std::size_t a = 0; a < d; ++a) {
-    std::fill(unit.begin(), unit.end(), 0.0);
+    unit.assign(d, 0.0);
     unit[a] = 1;
     system.solve(unit, std::span(inverse).subspan(a * d, d));
   }
@@ -198,12 +186,6 @@ void check_stationary_law(const LangevinConfiguration& c, const Matrix& precisio
     rows.push_back(left_out(wrong, fmt::format("at step_size {} it is too small to be seen", g)));
 }
 
-double mean_of(const std::vector<double>& v) {
-  double sum = 0;
-  for (const double x : v) sum += x;
-  return sum / static_cast<double>(v.size());
-}
-
 template <class Real>
 std::vector<double> unrolled_gradient(const LangevinConfiguration& c, const ProbePoints& probes,
                                       const Potential<Real>& potential, Population<Real> x) {
@@ -218,7 +200,6 @@ std::vector<double> unrolled_gradient(const LangevinConfiguration& c, const Prob
 void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   const RewardSpec& spec = *c.smooth_reward;
   const Reward<double> reward = spec.make<double>();
-  const std::size_t n = probes.points.size();
   const double g = c.step_size, height = std::max(largest(values(reward, probes.points)), 1e-300);
   const LangevinOptions options{.step_size = {g}, .noise = Noise(c.seed)};
 
@@ -246,34 +227,51 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
   rows.push_back(compare("unrolled, single precision", unrolled,
                          unrolled_gradient(c, probes, probes.fast, in_single_precision(probes.points)),
                          tolerances(unit_theta, 1, single_precision_errors * probes.rounding * height)));
-  std::vector<double> wrong = unrolled;
-  for (double& v : wrong) v *= -1;
   const char* const minus = "  minus unrolled";
   if (compare("", std::vector<double>(unrolled.size()), unrolled, allowed).verdict == Verdict::off)
-    rows.push_back(must_be_off(compare(minus, quotients, wrong, allowed)));
+    rows.push_back(must_be_off(compare(minus, quotients, scaled(unrolled, -1), allowed)));
   else
     rows.push_back(left_out(minus, "the unrolled gradient vanishes"));
 
   // Guidance.
-  Potential<double> bent = guided<double>(probes.exact, reward, spec.lambda);
-  bent.prepare(probes.theta);
+  const Potential<double> bent = prepared(guided<double>(probes.exact, reward, spec.lambda), probes.theta);
+  const double share = difference_error * (1 + std::abs(spec.lambda) * height);
   const auto differences_of = [&](const auto& f) {
     return all_differences(unit_x, [&](std::size_t j, double t) { return values(f, shifted(probes.points, j, t)); });
   };
-  rows.push_back(at_points(compare("", differences_of(bent), gradients_x(bent, probes.points),
-                                   tolerances(unit_x, n, difference_error * (1 + std::abs(spec.lambda) * height))),
-                           "guided: drift, central differences"));
+  rows.push_back(compare_at_points("guided: drift, central differences", differences_of(bent),
+                                   gradients_x(bent, probes.points), unit_x, share));
 
   Population<double> plain = probes.points, pulled = probes.points;
   Langevin<double>(probes.exact, options).advance(plain, probes.theta, {});
   Langevin<double>(bent, options).advance(pulled, probes.theta, {});
-  std::vector<double> pull, slopes = differences_of(reward);
+  std::vector<double> pull;
   for (std::size_t j = 0; j < probes.exact.dimension(); ++j)
-    for (std::size_t i = 0; i < n; ++i) pull.push_back((pulled(i, j) - plain(i, j)) / g);
-  for (double& s : slopes) s *= spec.lambda;
-  rows.push_back(at_points(
-      compare("", slopes, pull, tolerances(unit_x, n, difference_error * (1 + std::abs(spec.lambda) * height))),
-      "guided: step less plain step, over g"));
+    for (std::size_t i = 0; i < pulled.size(); ++i) pull.push_back((pulled(i, j) - plain(i, j)) / g);
+  rows.push_back(compare_at_points("guided: step less plain step, over g", scaled(differences_of(reward), spec.lambda),
+                                   pull, unit_x, share));
+}
+
+// The mean reward of exact samples against the closed form.
+void check_expected_reward(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
+  const Reward<float> reward = c.reward->make<float>();
+  const char* const what = "E[R] of exact samples";
+  const std::optional<double> exact = reward.expectation(*probes.law);
+  if (!exact) {
+    rows.push_back(left_out(what, "E[R] has no closed form"));
+    return;
+  }
+  constexpr std::size_t batches = 1000, size = 1000;
+  const MixtureSampler samples(*probes.law, check_noise(c.seed));
+  Population<float> x(size, probes.law->dimension());
+  BatchMeans means(1);
+  for (std::size_t b = 0; b < batches; ++b) {
+    samples.draw(x, static_cast<std::int64_t>(b));
+    means.add(std::vector<double>{mean_of(values(reward, x))});
+  }
+  const double unseen = (3.0 / (batches * size) + probes.rounding) * probes.height(*c.reward);
+  const std::vector<double> error{means.standard_error()[0] + unseen};
+  rows.push_back(compare_means(what, std::vector<double>{*exact}, means.mean(), error));
 }
 
 Rows check_langevin(const LangevinConfiguration& c) {
@@ -289,8 +287,8 @@ Rows check_langevin(const LangevinConfiguration& c) {
     rows.push_back(left_out("gradients", "the law of the potential is not known"));
     return rows;
   }
-  const Rows gradients = check_gradients(c);
-  rows.insert(rows.end(), gradients.begin(), gradients.end());
+  if (c.reward) check_expected_reward(c, probes, rows);
+  check_gradients(c, probes, rows);
   return rows;
 }
 

@@ -1,6 +1,6 @@
 #include "langevin/divergence.hpp"
 
-#include "implicit_diffusion/langevin/potential.hpp"
+#include "langevin/method.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +15,7 @@ using namespace implicit_diffusion;
 // Weights of the objective that are out of proportion are named first.
 std::string divergence_advice(const LangevinConfiguration& c, std::span<const double> theta,
                               std::optional<Divergence::Where> where) {
-  Potential<float> potential = c.potential.make();
-  potential.prepare(theta);
+  const Potential<float> potential = prepared(c.potential.make(), theta);
   if (const auto stable = potential.largest_stable_step(); stable && c.step_size >= *stable)
     return fmt::format("step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
 

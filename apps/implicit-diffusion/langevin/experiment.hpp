@@ -23,7 +23,8 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
 // What there is to check, by a name of its own.
 Problem langevin_problem(const std::string& name, LangevinConfiguration c);
 
-// The gradient estimators of its objective against closed forms.
-std::vector<CheckRow> check_gradients(const LangevinConfiguration& c);
+// The gradient estimators of its objective against closed forms, at the theta of the probes.
+struct ProbePoints;
+void check_gradients(const LangevinConfiguration& c, const ProbePoints& probes, std::vector<CheckRow>& rows);
 
 }  // namespace program

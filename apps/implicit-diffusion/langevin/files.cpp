@@ -7,10 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <span>
 
 namespace program {
 
@@ -19,36 +16,28 @@ namespace fs = std::filesystem;
 
 RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration) {
   require_run(folder);
-  RunFiles run{read_run_table(folder, {"step", "gradient_evaluations", "seconds", "reward"}),
-               std::move(configuration),
-               {},
-               {},
-               {}};
-  std::error_code error;
+  RunFiles run{read_run_table(folder, {"step", "gradient_evaluations", "seconds", "reward"}), std::move(configuration)};
+  const auto refuse = [&](const char* file, const std::string& what) {
+    throw Error(ErrorKind::data, io::display(folder / file), what);
+  };
   const io::Array theta = io::read_npy(folder / "theta.npy");
-  const std::size_t p = run.configuration.start.theta.size();
-  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] != run.columns.front().size())
-    throw Error(
-        ErrorKind::data, io::display(folder / "theta.npy"),
-        fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", run.columns.front().size(), p));
-  for (std::size_t i = 0; i < theta.shape[0]; ++i)
-    run.theta.emplace_back(theta.values.begin() + static_cast<std::ptrdiff_t>(i * p),
-                           theta.values.begin() + static_cast<std::ptrdiff_t>((i + 1) * p));
+  const std::size_t p = run.configuration.start.theta.size(), rows = run.columns.front().size();
+  if (theta.shape != std::vector{rows, p})
+    refuse("theta.npy", fmt::format("not of shape ({}, {}), as metrics.csv and config.toml say", rows, p));
   const Potential<float> potential = run.configuration.potential.make();
-  for (std::size_t i = 0; i < run.theta.size(); ++i) {
-    const bool finite =
-        std::all_of(run.theta[i].begin(), run.theta[i].end(), [](double v) { return std::isfinite(v); });
-    if (!finite || potential.find_inadmissible(run.theta[i]))
-      throw Error(ErrorKind::data, io::display(folder / "theta.npy"),
-                  fmt::format("row {} is not a parameter of the potential", i + 1));
+  for (auto row = theta.values.begin(); row != theta.values.end(); row += static_cast<std::ptrdiff_t>(p)) {
+    run.theta.emplace_back(row, row + static_cast<std::ptrdiff_t>(p));
+    if (first_nonfinite(run.theta.back()) || potential.find_inadmissible(run.theta.back()))
+      refuse("theta.npy", fmt::format("row {} is not a parameter of the potential", run.theta.size()));
   }
+  std::error_code error;
   if (fs::exists(folder / "samples.npy", error))
     run.samples = read_population(folder / "samples.npy", potential.dimension());
   if (fs::exists(folder / "snapshots.npy", error)) {
     const io::Array a = io::read_npy(folder / "snapshots.npy");
     const auto& steps = run.configuration.snapshots;
     if (a.shape.size() != 3 || a.shape[0] > steps.size() || a.shape[2] != potential.dimension())
-      throw Error(ErrorKind::data, io::display(folder / "snapshots.npy"), "has another shape than config.toml says");
+      refuse("snapshots.npy", "has another shape than config.toml says");
     const std::size_t each = a.shape[1] * a.shape[2];
     for (std::size_t k = 0; k < a.shape[0]; ++k)
       run.snapshots.emplace_back(

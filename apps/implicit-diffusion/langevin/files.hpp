@@ -4,19 +4,14 @@
 #include "experiment/run_directory.hpp"
 #include "langevin/recorder.hpp"
 
-#include <cstdint>
-#include <filesystem>
-#include <utility>
-#include <vector>
-
 namespace program {
 
 // A run as its files tell it.
 struct RunFiles : RunTable {
   LangevinConfiguration configuration;
-  std::vector<std::vector<double>> theta;                             // a row for each row of metrics.csv
-  Population<float> samples;                                          // empty where the run diverged
-  std::vector<std::pair<std::int64_t, Population<float>>> snapshots;  // after those steps
+  std::vector<std::vector<double>> theta = {};                             // a row for each row of metrics.csv
+  Population<float> samples = {};                                          // empty where the run diverged
+  std::vector<std::pair<std::int64_t, Population<float>>> snapshots = {};  // after those steps
 };
 RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration);
 

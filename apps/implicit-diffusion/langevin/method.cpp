@@ -4,14 +4,11 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/loop/nested.hpp"
-#include "implicit_diffusion/loop/single.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
-#include <utility>
 
 namespace program {
 
@@ -76,17 +73,15 @@ std::unique_ptr<Reference<float>> make_reference(const LangevinConfiguration& c,
 }  // namespace
 
 LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potential<float>& potential,
-                                  const LangevinOptions& options) {
+                                  const LangevinOptions& options, const Population<float>* references) {
   GradientEstimator<float>::Terms terms;
   if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(c.reward->make(), c.reward->lambda));
-  if (c.reference)
-    terms.push_back(
-        std::make_unique<ReferenceTerm<float>>(make_reference(c, potential, options.noise), c.reference->beta));
-  if (c.base) {
-    Potential<float> base = potential;
-    base.prepare(c.base->theta);
-    terms.push_back(std::make_unique<BaseTerm<float>>(std::move(base), c.base->beta));
+  if (c.reference) {
+    auto samples =
+        references ? std::make_unique<FixedReference<float>>(*references) : make_reference(c, potential, options.noise);
+    terms.push_back(std::make_unique<ReferenceTerm<float>>(std::move(samples), c.reference->beta));
   }
+  if (c.base) terms.push_back(std::make_unique<BaseTerm<float>>(prepared(potential, c.base->theta), c.base->beta));
   return {potential, std::move(terms), options, c.normaliser};
 }
 
@@ -109,14 +104,12 @@ RunResult run_method(const LangevinConfiguration& c, Workers* workers, const Run
 
   const NestedOptions nested{.steps = c.steps, .inner_steps = c.inner_steps, .warm_start = c.warm_start};
   switch (c.method) {
-    case Method::implicit: {
-      LangevinEngine<float> engine = make_engine(c, potential, options);
-      r.outcome = single_loop(engine, engine, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
-      break;
-    }
+    case Method::implicit:
     case Method::nested: {
       LangevinEngine<float> engine = make_engine(c, potential, options);
-      r.outcome = nested_loop(engine, engine, start, r.state, nested, observe, stop);
+      r.outcome = c.method == Method::nested
+                      ? nested_loop(engine, engine, start, r.state, nested, observe, stop)
+                      : single_loop(engine, engine, r.state, {.steps = c.steps, .order = c.order}, observe, stop);
       break;
     }
     case Method::unrolled: {

@@ -2,9 +2,7 @@
 #pragma once
 
 #include "implicit_diffusion/langevin/baselines.hpp"
-#include "implicit_diffusion/langevin/estimator.hpp"
 #include "implicit_diffusion/langevin/start.hpp"
-#include "implicit_diffusion/loop/state.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 #include "langevin/configuration.hpp"
 
@@ -22,9 +20,18 @@ using implicit_diffusion::Potential;
 using implicit_diffusion::Reward;
 using implicit_diffusion::Workers;
 
-// Sampler and gradient estimator of the configuration's objective: the sum of its reward, reference and base.
+// The potential at a theta.
+template <class Real>
+Potential<Real> prepared(Potential<Real> potential, std::span<const double> theta) {
+  potential.prepare(theta);
+  return potential;
+}
+
+// Sampler and gradient estimator of the configuration's objective: the sum of its reward, reference and base. Samples
+// of the reference are the given ones or, without them, as the configuration says.
 implicit_diffusion::LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potential<float>& potential,
-                                                      const implicit_diffusion::LangevinOptions& options);
+                                                      const implicit_diffusion::LangevinOptions& options,
+                                                      const Population<float>* references = nullptr);
 
 // Where the chains begin. Throws an Error where the file of the samples is bad.
 implicit_diffusion::AnyStart<float> make_start(const LangevinConfiguration& c, std::size_t dimension);

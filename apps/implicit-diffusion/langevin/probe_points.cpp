@@ -1,9 +1,8 @@
 #include "langevin/probe_points.hpp"
 
-#include "implicit_diffusion/langevin/sampler.hpp"
-
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace program {
 
@@ -59,6 +58,13 @@ ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<doubl
   }
 }
 
+double ProbePoints::height(const RewardSpec& spec) const {
+  const Reward<double> reward = spec.make<double>();
+  Population<double> centre(1, points.dimension());
+  for (std::size_t j = 0; j < centre.dimension(); ++j) centre(0, j) = spec.centre[j];
+  return std::max(largest(values(reward, points)), largest(values(reward, centre)));
+}
+
 std::vector<double> ProbePoints::chosen(std::span<const double> all) const {
   std::vector<double> some;
   for (const std::size_t j : parameters) some.push_back(all[j]);
@@ -71,72 +77,6 @@ std::vector<double> ProbePoints::moved(std::size_t k, double t) const {
   return there;
 }
 
-template <class Real>
-std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x) {
-  const std::size_t n = x.size(), d = x.dimension();
-  std::vector<double> out(n * d);
-  BlockArray<Real> slope(d);
-  for (std::size_t b = 0; b < x.blocks(); ++b) {
-    const Block<const Real> block = x.block(b);
-    potential.gradient(block, slope.data());
-    for (std::size_t j = 0; j < d; ++j)
-      for (std::size_t i = 0; i < block.size; ++i)
-        out[j * n + block.first + i] = static_cast<double>(slope[j * block_size + i]);
-  }
-  return out;
-}
-template std::vector<double> gradients_x(const Potential<float>&, const Population<float>&);
-template std::vector<double> gradients_x(const Potential<double>&, const Population<double>&);
-
-// The kernels give sums over samples: here each sample is alone.
-template <class Real>
-std::vector<double> gradients_theta(const Potential<Real>& potential, const Population<Real>& x,
-                                    std::span<const std::size_t> chosen) {
-  const std::size_t n = x.size(), p = potential.parameters();
-  std::vector<double> out(n * chosen.size()), sums(1 + 2 * p);
-  Population<Real> one(1, x.dimension());
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < x.dimension(); ++j) one(0, j) = x(i, j);
-    std::fill(sums.begin(), sums.end(), 0.0);
-    potential.look(std::as_const(one).block(0), {.sums = sums.data()});
-    for (std::size_t k = 0; k < chosen.size(); ++k) out[k * n + i] = sums[1 + chosen[k]];
-  }
-  return out;
-}
-template std::vector<double> gradients_theta(const Potential<float>&, const Population<float>&,
-                                             std::span<const std::size_t>);
-template std::vector<double> gradients_theta(const Potential<double>&, const Population<double>&,
-                                             std::span<const std::size_t>);
-
-namespace {
-
-template <class Function, class Real>
-std::vector<double> values_of(const Function& f, const Population<Real>& x) {
-  std::vector<double> out;
-  BlockArray<Real> v;
-  for (std::size_t b = 0; b < x.blocks(); ++b) {
-    f.values(x.block(b), v.data());
-    for (std::size_t i = 0; i < x.block(b).size; ++i) out.push_back(static_cast<double>(v[i]));
-  }
-  return out;
-}
-
-}  // namespace
-
-template <class Real>
-std::vector<double> values(const Potential<Real>& potential, const Population<Real>& x) {
-  return values_of(potential, x);
-}
-template std::vector<double> values(const Potential<float>&, const Population<float>&);
-template std::vector<double> values(const Potential<double>&, const Population<double>&);
-
-template <class Real>
-std::vector<double> values(const Reward<Real>& reward, const Population<Real>& x) {
-  return values_of(reward, x);
-}
-template std::vector<double> values(const Reward<float>&, const Population<float>&);
-template std::vector<double> values(const Reward<double>&, const Population<double>&);
-
 Population<float> in_single_precision(const Population<double>& x) {
   Population<float> y(x.size(), x.dimension());
   for (std::size_t j = 0; j < x.dimension(); ++j)
@@ -148,6 +88,19 @@ double largest(std::span<const double> numbers) {
   double most = 0;
   for (const double v : numbers) most = std::max(most, std::abs(v));
   return most;
+}
+
+double mean_of(const std::vector<double>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+}
+
+std::vector<double> scaled(std::vector<double> numbers, double factor) {
+  for (double& v : numbers) v *= factor;
+  return numbers;
+}
+
+void append(std::vector<double>& all, const std::vector<double>& part) {
+  all.insert(all.end(), part.begin(), part.end());
 }
 
 }  // namespace program

@@ -11,11 +11,6 @@
 
 #include "langevin/method.hpp"
 
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <vector>
-
 namespace program {
 
 struct ProbePoints {
@@ -32,6 +27,8 @@ struct ProbePoints {
   std::vector<double> unit_x, unit_theta;
   double rounding;  // in single precision, of a point relative to its unit and of a sum over coordinates
 
+  // The largest |R| at the points and at the reward's centre.
+  double height(const RewardSpec& spec) const;
   // The numbers of these parameters.
   std::vector<double> chosen(std::span<const double> all) const;
   // theta with the k-th of these parameters moved by t.
@@ -44,19 +41,52 @@ inline Noise check_noise(std::uint64_t seed) { return Noise(~seed); }
 // By coordinate: dV/dx_j (x_i) at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The
 // potential is prepared.
 template <class Real>
-std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x);
+std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x) {
+  using namespace implicit_diffusion;
+  const std::size_t n = x.size(), d = x.dimension();
+  std::vector<double> out(n * d);
+  BlockArray<Real> slope(d);
+  for (std::size_t b = 0; b < x.blocks(); ++b) {
+    const Block<const Real> block = x.block(b);
+    potential.gradient(block, slope.data());
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < block.size; ++i)
+        out[j * n + block.first + i] = static_cast<double>(slope[j * block_size + i]);
+  }
+  return out;
+}
+// The kernels give sums over samples: here each sample is alone.
 template <class Real>
 std::vector<double> gradients_theta(const Potential<Real>& potential, const Population<Real>& x,
-                                    std::span<const std::size_t> chosen);
-template <class Real>
-std::vector<double> values(const Potential<Real>& potential, const Population<Real>& x);
-
-// R(x_i).
-template <class Real>
-std::vector<double> values(const Reward<Real>& reward, const Population<Real>& x);
+                                    std::span<const std::size_t> chosen) {
+  const std::size_t n = x.size();
+  std::vector<double> out(n * chosen.size());
+  Population<Real> one(1, x.dimension());
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < x.dimension(); ++j) one(0, j) = x(i, j);
+    std::vector<double> sums(1 + 2 * potential.parameters());
+    potential.look(one.block(0), {.sums = sums.data()});
+    for (std::size_t k = 0; k < chosen.size(); ++k) out[k * n + i] = sums[1 + chosen[k]];
+  }
+  return out;
+}
+// V(x_i), or R(x_i).
+template <class Function, class Real>
+std::vector<double> values(const Function& f, const Population<Real>& x) {
+  std::vector<double> out;
+  implicit_diffusion::BlockArray<Real> v;
+  for (std::size_t b = 0; b < x.blocks(); ++b) {
+    f.values(x.block(b), v.data());
+    for (std::size_t i = 0; i < x.block(b).size; ++i) out.push_back(static_cast<double>(v[i]));
+  }
+  return out;
+}
 
 Population<float> in_single_precision(const Population<double>& x);
 
 double largest(std::span<const double> numbers);  // of their absolute values
+double mean_of(const std::vector<double>& numbers);
+std::vector<double> scaled(std::vector<double> numbers, double factor);
+void append(std::vector<double>& all, const std::vector<double>& part);
 
 }  // namespace program

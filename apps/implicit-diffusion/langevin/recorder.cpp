@@ -4,11 +4,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
+
+// The figures that stand in metrics.csv: that of the data is the last.
+std::span<const FigureName> columns(bool with_data) {
+  return std::span(figure_names).first(std::size(figure_names) - (with_data ? 0 : 1));
+}
+
+std::vector<std::string> header(bool with_data) {
+  std::vector<std::string> names{"step", "gradient_evaluations", "seconds"};
+  for (const FigureName& f : columns(with_data)) names.emplace_back(f.key);
+  return names;
+}
 
 constexpr std::size_t window = 20;  // a single batch is too noisy: crossings are of a mean over this many steps
 
@@ -41,12 +53,20 @@ bool quadrature_is_cheap(const GaussianMixture& law) {
 
 }  // namespace
 
+double mean_log_density(const Population<float>& x, const GaussianMixture& law) {
+  const MixtureLogDensity log_density(law);
+  std::vector<double> point(x.dimension());
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    for (std::size_t j = 0; j < point.size(); ++j) point[j] = static_cast<double>(x(i, j));
+    sum += log_density(point);
+  }
+  return sum / static_cast<double>(x.size());
+}
+
 Measures::Measures(const LangevinConfiguration& c, Workers* workers)
     : potential_(c.potential.make()), samples_its_law_(c.method != Method::guided), workers_(workers) {
-  if (!c.theta_opt.empty()) {
-    optimal_ = potential_;
-    optimal_->prepare(c.theta_opt);
-  }
+  if (!c.theta_opt.empty()) optimal_ = prepared(potential_, c.theta_opt);
   if (c.reward) reward_ = c.reward->make();
   if (c.reference) {
     if (c.reference->data)
@@ -73,29 +93,9 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
     f.exact_kl = (*divergence_)(*law).value_or(Figures::none);
     if (!reward_) f.reward = -f.exact_kl;
   }
-  if (data_ && law) {
-    const MixtureLogDensity log_density(*law);
-    std::vector<double> point(data_->dimension());
-    double sum = 0;
-    for (std::size_t i = 0; i < data_->size(); ++i) {
-      for (std::size_t j = 0; j < point.size(); ++j) point[j] = static_cast<double>((*data_)(i, j));
-      sum += log_density(point);
-    }
-    f.data_log_likelihood = sum / static_cast<double>(data_->size());
-  }
+  if (data_ && law) f.data_log_likelihood = mean_log_density(*data_, *law);
   return f;
 }
-
-namespace {
-
-std::vector<std::string> header(bool with_data) {
-  std::vector<std::string> names{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
-                                 "exact_kl", "log_likelihood"};
-  if (with_data) names.emplace_back("data_log_likelihood");
-  return names;
-}
-
-}  // namespace
 
 Recorder::Recorder(const LangevinConfiguration& c, Workers* workers)
     : measures_(c, workers),
@@ -124,14 +124,9 @@ void Recorder::finish(const RunState& state, bool diverged) {
 
 std::vector<double> Recorder::measure(const RunState& state, bool diverged) {
   last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta);
-  std::vector<double> row{static_cast<double>(state.step),
-                          static_cast<double>(state.step * evaluations_per_step_),
-                          rows_.seconds(),
-                          last_.reward,
-                          last_.exact_reward,
-                          last_.exact_kl,
-                          last_.log_likelihood};
-  if (measures_.has_data()) row.push_back(last_.data_log_likelihood);
+  std::vector<double> row{static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_),
+                          rows_.seconds()};
+  for (const FigureName& f : columns(measures_.has_data())) row.push_back(last_.*f.value);
   return row;
 }
 
@@ -139,13 +134,12 @@ void Recorder::save(io::CheckpointWriter& c) const {
   rows_.save(c, "last_step");
   std::vector<std::int64_t> crossings;
   for (const Crossing& crossing : crossings_) crossings.push_back(crossing.step.value_or(-1));
+  std::vector<double> last;
+  for (const FigureName& f : figure_names) last.push_back(last_logged_.*f.value);
   io::save(c, "snapshots", snapshots_);
   io::save(c, "crossings", std::move(crossings));
   io::save(c, "recent", recent_);
-  const Figures& last = last_logged_;
-  io::save(c, "last",
-           std::vector<double>{last.reward, last.exact_reward, last.exact_kl, last.log_likelihood,
-                               last.data_log_likelihood});
+  io::save(c, "last", std::move(last));
   io::save(c, "seen", seen_);
 }
 
@@ -153,30 +147,29 @@ void Recorder::restore(const io::CheckpointReader& c, std::size_t parameters) {
   const std::vector<double> last = c.numbers<double>("last");
   const std::vector<std::int64_t> crossings = c.numbers<std::int64_t>("crossings");
   if (crossings.size() != crossings_.size()) c.refuse("crossings", "has another size");
-  if (last.size() != 5) c.refuse("last", "has another size");
+  if (last.size() != std::size(figure_names)) c.refuse("last", "has another size");
   rows_.restore(c, parameters, "last_step");
   snapshots_ = c.numbers<float>("snapshots");
   for (std::size_t i = 0; i < crossings.size(); ++i)
     crossings_[i].step = crossings[i] < 0 ? std::nullopt : std::optional(crossings[i]);
   recent_ = c.numbers<double>("recent");
   if (recent_.size() > window) c.refuse("recent", "has another size");
-  last_ = last_logged_ = {last[0], last[1], last[2], last[3], last[4]};
+  for (std::size_t i = 0; i < last.size(); ++i) last_logged_.*figure_names[i].value = last[i];
+  last_ = last_logged_;
   seen_ = c.number<std::int64_t>("seen");
 }
 
 void Recorder::watch_thresholds(const RunState& state) {
-  const bool waiting = std::any_of(crossings_.begin(), crossings_.end(), [](const Crossing& c) { return !c.step; });
-  if (!waiting) return;
+  if (std::ranges::all_of(crossings_, [](const Crossing& c) { return c.step.has_value(); })) return;
   const double now = measures_.log_likelihood(state.population);
   if (recent_.size() < window)
     recent_.push_back(now);
   else
     recent_[static_cast<std::size_t>(state.step) % window] = now;
   if (recent_.size() < window) return;
-  double sum = 0;
-  for (const double v : recent_) sum += v;
+  const double level = std::accumulate(recent_.begin(), recent_.end(), 0.0) / window;
   for (Crossing& c : crossings_)
-    if (!c.step && sum / window >= c.threshold) c.step = state.step;
+    if (!c.step && level >= c.threshold) c.step = state.step;
 }
 
 }  // namespace program

@@ -11,6 +11,9 @@
 
 namespace program {
 
+// The mean over points of the log of a law's density.
+double mean_log_density(const Population<float>& x, const GaussianMixture& law);
+
 class Measures {
  public:
   Measures(const LangevinConfiguration& c, Workers* workers);

@@ -2,8 +2,6 @@
 
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
-#include "implicit_diffusion/report/chart.hpp"
-#include "implicit_diffusion/report/page.hpp"
 #include "langevin/curves.hpp"
 #include "langevin/divergence.hpp"
 #include "langevin/match_components.hpp"
@@ -34,12 +32,15 @@ void add_law(report::Page& page, const RunFiles& run, const std::string& more = 
 // Numbers that share an axis, with their names: parameters, or figures of the law.
 struct Quantities {
   std::string title, y_label;
-  std::vector<std::string> names;
-  std::vector<std::vector<double>> values;  // for each name a value for each row of metrics.csv
+  std::vector<std::string> names = {};
+  std::vector<std::vector<double>> values = {};  // for each name a value for each row of metrics.csv
 
-  void add(std::string name, std::vector<double> v) {
+  // value(row) for each of the rows, which are thetas or laws.
+  template <class Rows, class Value>
+  void add(std::string name, const Rows& rows, Value&& value) {
     names.push_back(std::move(name));
-    values.push_back(std::move(v));
+    values.emplace_back();
+    for (const auto& row : rows) values.back().push_back(value(row));
   }
 };
 
@@ -51,52 +52,53 @@ report::Figure draw(const Quantities& q, const std::vector<double>& step) {
   return {report::to_svg(chart), q.names.size() > most ? fmt::format("The first {} of {}.", most, q.names.size()) : ""};
 }
 
-// The laws at all rows, and their parameters as curves.
+// theta, a curve for each parameter.
+Quantities theta_quantities(const RunFiles& run, const char* title, const char* name) {
+  Quantities theta{title, "θ"};
+  for (std::size_t j = 0; j < run.theta.front().size(); ++j)
+    theta.add(fmt::format("{}{}", name, j + 1), run.theta, [j](const auto& row) { return row[j]; });
+  return theta;
+}
+
+// The parameters of the laws at all rows, as curves.
 std::vector<Quantities> quantities(const RunFiles& run, const std::vector<GaussianMixture>& laws) {
   const ThetaDescription theta_is = run.configuration.potential.describe();
-  const auto over_laws = [&](auto&& figure) {
-    std::vector<double> v;
-    for (const GaussianMixture& law : laws) v.push_back(figure(law));
-    return v;
-  };
   std::vector<Quantities> all;
   const std::size_t n = laws.front().weights.size(), d = laws.front().dimension();
   if (n > 1) {
-    Quantities weights{theta_is.by_well ? "Weights of the wells" : "Weights of the components", "weight", {}, {}};
+    Quantities& weights =
+        all.emplace_back(Quantities{theta_is.by_well ? "Weights of the wells" : "Weights of the components", "weight"});
     for (std::size_t i = 0; i < n; ++i)
-      weights.add(fmt::format("{} {}", theta_is.by_well ? "well" : "weight", i + 1),
-                  over_laws([&](const GaussianMixture& law) { return law.weights[i]; }));
-    all.push_back(std::move(weights));
+      weights.add(fmt::format("{} {}", theta_is.by_well ? "well" : "weight", i + 1), laws,
+                  [i](const GaussianMixture& law) { return law.weights[i]; });
   }
   if (theta_is.by_well) {  // the centres are fixed
-    Quantities theta{"θ, a parameter for each well", "θ", {}, {}};
-    for (std::size_t i = 0; i < n; ++i) {
-      theta.add(fmt::format("well {}", i + 1), {});
-      for (const auto& row : run.theta) theta.values.back().push_back(row[i]);
-    }
-    all.push_back(std::move(theta));
+    all.push_back(theta_quantities(run, "θ, a parameter for each well", "well "));
     return all;
   }
   const auto of = [&](std::size_t i) { return n > 1 ? fmt::format(" {}", i + 1) : ""; };
-  Quantities means{n > 1 ? "Means of the components" : "Mean of π*(θ)", "mean", {}, {}};
+  Quantities means{n > 1 ? "Means of the components" : "Mean of π*(θ)", "mean"};
+  Quantities covariances{"Covariances of the components", "variance, covariance"};
   for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t a = 0; a < d; ++a)
-      means.add(fmt::format("mean{}, {}", of(i), coordinate_name(a, d)),
-                over_laws([&](const GaussianMixture& law) { return law.components[i].mean[a]; }));
-  all.push_back(std::move(means));
-  if (!theta_is.covariances) return all;
-  Quantities covariances{"Covariances of the components", "variance, covariance", {}, {}};
-  for (std::size_t i = 0; i < n; ++i)
-    for (std::size_t a = 0; a < d; ++a)
+    for (std::size_t a = 0; a < d; ++a) {
+      const std::string x = coordinate_name(a, d);
+      means.add(fmt::format("mean{}, {}", of(i), x), laws,
+                [=](const GaussianMixture& law) { return law.components[i].mean[a]; });
       for (std::size_t b = a; b < d; ++b)
-        covariances.add(a == b ? fmt::format("var{}, {}", of(i), coordinate_name(a, d))
-                               : fmt::format("cov{}, {}{}", of(i), coordinate_name(a, d), coordinate_name(b, d)),
-                        over_laws([&](const GaussianMixture& law) { return law.components[i].covariance[a * d + b]; }));
-  all.push_back(std::move(covariances));
+        covariances.add(
+            a == b ? fmt::format("var{}, {}", of(i), x) : fmt::format("cov{}, {}{}", of(i), x, coordinate_name(b, d)),
+            laws, [=](const GaussianMixture& law) { return law.components[i].covariance[a * d + b]; });
+    }
+  all.push_back(std::move(means));
+  if (theta_is.covariances) all.push_back(std::move(covariances));
   return all;
 }
 
-void add_column(report::Table& table, const std::string& name, const std::vector<double>& values) {
+// A column with value(i) for row i of the table.
+template <class Value>
+void add_column(report::Table& table, const std::string& name, Value&& value) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) values.push_back(value(i));
   table.header.push_back(name);
   const std::vector<std::string> text = column_text(values);
   for (std::size_t i = 0; i < text.size(); ++i) table.rows[i].push_back(text[i]);
@@ -107,22 +109,20 @@ constexpr std::size_t most_components = 30;  // in a table
 // A row for each well: where it is, and its parameter and weight at the start and at the end.
 report::Table wells_table(const RunFiles& run, const GaussianMixture& start, const GaussianMixture& end,
                           const std::optional<GaussianMixture>& reference) {
-  const std::size_t n = std::min(start.weights.size(), most_components),
-                    d = std::min<std::size_t>(start.dimension(), 3);
   report::Table table{{"well"}, {}};
-  for (std::size_t i = 0; i < n; ++i) table.rows.push_back({fmt::format("{}", i + 1)});
-  const auto add = [&](const std::string& name, auto&& value) {
-    std::vector<double> values;
-    for (std::size_t i = 0; i < n; ++i) values.push_back(value(i));
-    add_column(table, name, values);
+  for (std::size_t i = 0; i < std::min(start.weights.size(), most_components); ++i)
+    table.rows.push_back({fmt::format("{}", i + 1)});
+  for (std::size_t a = 0; a < std::min<std::size_t>(start.dimension(), 3); ++a)
+    add_column(table, "centre, " + coordinate_name(a, start.dimension()),
+               [&](std::size_t i) { return start.components[i].mean[a]; });
+  const auto add = [&](const std::string& name, const std::vector<double>& values) {
+    add_column(table, name, [&](std::size_t i) { return values[i]; });
   };
-  for (std::size_t a = 0; a < d; ++a)
-    add("centre, " + coordinate_name(a, start.dimension()), [&](std::size_t i) { return start.components[i].mean[a]; });
-  add("θ at the start", [&](std::size_t i) { return run.theta.front()[i]; });
-  add("θ at the end", [&](std::size_t i) { return run.theta.back()[i]; });
-  add("weight at the start", [&](std::size_t i) { return start.weights[i]; });
-  add("weight at the end", [&](std::size_t i) { return end.weights[i]; });
-  if (reference) add("in the reference", [&](std::size_t i) { return reference->weights[i]; });
+  add("θ at the start", run.theta.front());
+  add("θ at the end", run.theta.back());
+  add("weight at the start", start.weights);
+  add("weight at the end", end.weights);
+  if (reference) add("in the reference", reference->weights);
   return table;
 }
 
@@ -133,7 +133,7 @@ report::Table components_table(const GaussianMixture& start, const GaussianMixtu
     const GaussianMixture* law;
     std::size_t component;
   };
-  const std::size_t n = start.weights.size(), d = std::min<std::size_t>(start.dimension(), 3);
+  const std::size_t n = start.weights.size(), shown = std::min(n, most_components);
   std::vector<Row> rows;
   report::Table table{n > 1 ? std::vector<std::string>{"component", ""} : std::vector<std::string>{""}, {}};
   const auto add_row = [&](const char* when, const GaussianMixture& law, std::size_t i) {
@@ -142,27 +142,21 @@ report::Table components_table(const GaussianMixture& start, const GaussianMixtu
     if (n > 1) table.rows.back().push_back(fmt::format("{}", i + 1));
     table.rows.back().emplace_back(when);
   };
-  for (std::size_t i = 0; i < std::min(n, most_components); ++i) {
+  for (std::size_t i = 0; i < shown; ++i) {
     add_row("start", start, i);
     add_row("end", end, i);
   }
-  if (reference)
-    for (std::size_t i = 0; i < std::min(n, most_components); ++i) add_row("reference", *reference, i);
+  for (std::size_t i = 0; reference && i < shown; ++i) add_row("reference", *reference, i);
 
-  const auto add = [&](const std::string& name, auto&& value) {
-    std::vector<double> values;
-    for (const Row& row : rows) values.push_back(value(*row.law, row.component));
-    add_column(table, name, values);
-  };
-  const auto x = [&](std::size_t a) { return coordinate_name(a, start.dimension()); };
-  if (n > 1) add("weight", [](const GaussianMixture& law, std::size_t i) { return law.weights[i]; });
-  for (std::size_t a = 0; a < d; ++a)
-    add("mean " + x(a), [&](const GaussianMixture& law, std::size_t i) { return law.components[i].mean[a]; });
-  for (std::size_t a = 0; a < d; ++a)
-    for (std::size_t b = a; b < d; ++b)
-      add(a == b ? "var " + x(a) : "cov " + x(a) + x(b), [&](const GaussianMixture& law, std::size_t i) {
-        return law.components[i].covariance[a * law.dimension() + b];
-      });
+  const std::size_t d = start.dimension(), axes = std::min<std::size_t>(d, 3);
+  const auto component = [&](std::size_t r) -> const Gaussian& { return rows[r].law->components[rows[r].component]; };
+  if (n > 1) add_column(table, "weight", [&](std::size_t r) { return rows[r].law->weights[rows[r].component]; });
+  for (std::size_t a = 0; a < axes; ++a)
+    add_column(table, "mean " + coordinate_name(a, d), [&](std::size_t r) { return component(r).mean[a]; });
+  for (std::size_t a = 0; a < axes; ++a)
+    for (std::size_t b = a; b < axes; ++b)
+      add_column(table, (a == b ? "var " : "cov " + coordinate_name(a, d)) + coordinate_name(b, d),
+                 [&](std::size_t r) { return component(r).covariance[a * d + b]; });
   return table;
 }
 
@@ -178,12 +172,7 @@ report::Section parameters_section(const RunFiles& run) {
   report::Section section{.heading = "Parameters"};
   const std::vector<double>& step = *column(run, "step");
   if (!has_law(run)) {
-    Quantities theta{"θ over the run", "θ", {}, {}};
-    for (std::size_t j = 0; j < run.theta.front().size(); ++j) {
-      theta.add(fmt::format("θ{}", j + 1), {});
-      for (const auto& row : run.theta) theta.values.back().push_back(row[j]);
-    }
-    section.figures.push_back(draw(theta, step));
+    section.figures.push_back(draw(theta_quantities(run, "θ over the run", "θ"), step));
     return section;
   }
   const Potential<float> potential = run.configuration.potential.make();
@@ -208,20 +197,17 @@ report::Section parameters_section(const RunFiles& run) {
 }
 
 std::vector<report::Fact> facts(const RunFiles& run) {
-  const Summary& s = run.summary;
-  std::vector<report::Fact> f;
-  const auto add = [&](double value, const char* label, int digits, const char* note) {
-    if (std::isfinite(value)) f.push_back({label, minus(figure_text(value, digits)), note});
-  };
-  if (run.configuration.reward) add(s.figures.reward, "Reward", 4, "mean over the samples");
-  add(s.figures.exact_reward, "Exact reward", 4, "under π*(θ), in closed form");
-  add(s.figures.exact_kl, "KL divergence", 5, "nats, from the reference, by quadrature");
-  add(s.figures.log_likelihood, "Log-likelihood", 3, "nats, mean of −V(x,\u00a0θ_opt)");
-  add(s.figures.data_log_likelihood, "Data log-likelihood", 4, "nats, mean of log π*(θ)");
-  for (const Reached& r : s.reached)
-    f.push_back({"Reached " + minus(r.threshold), r.step ? fmt::format("step {}", *r.step) : "never",
-                 "log-likelihood, mean of 20 steps"});
-  return f;
+  constexpr const char* notes[] = {"mean over the samples", "under π*(θ), in closed form",
+                                   "nats, from the reference, by quadrature", "nats, mean of −V(x,\u00a0θ_opt)",
+                                   "nats, mean of log π*(θ)"};
+  std::vector<report::Fact> all;
+  for (std::size_t i = run.configuration.reward ? 0 : 1; i < std::size(figure_names); ++i)
+    if (const double value = run.summary.figures.*figure_names[i].value; std::isfinite(value))
+      all.push_back({figure_names[i].title, minus(figure_text(value, figure_names[i].digits)), notes[i]});
+  for (const Reached& r : run.summary.reached)
+    all.push_back({"Reached " + minus(r.threshold), r.step ? fmt::format("step {}", *r.step) : "never",
+                   "log-likelihood, mean of 20 steps"});
+  return all;
 }
 
 // What is to be known of a run that did not come to its end; empty where it did.
@@ -231,12 +217,10 @@ std::string notice(const RunFiles& run) {
   if (s.status == "interrupted")
     return fmt::format("Interrupted after step {} of {}: what follows is the state at that step.", s.steps, c.steps);
   if (s.status != "diverged") return {};
-  const std::string text = fmt::format(
+  return fmt::format(
       "Diverged at step {} of {}: a sample or the gradient was no longer finite, or θ left the domain of the "
-      "potential. "
-      "What follows is the last θ before it; there are no samples.",
-      s.steps + 1, c.steps);
-  return fmt::format("{} Advice: {}.", text, divergence_advice(c, run.theta.back(), std::nullopt));
+      "potential. What follows is the last θ before it; there are no samples. Advice: {}.",
+      s.steps + 1, c.steps, divergence_advice(c, run.theta.back(), std::nullopt));
 }
 
 std::string subtitle(const RunFiles& run) {
@@ -247,16 +231,11 @@ std::string subtitle(const RunFiles& run) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 std::string run_report(const RunFiles& run) {
   report::Page page{.title = run.configuration.title,
                     .subtitle = subtitle(run),
                     .notice = notice(run),
                     .facts = facts(run),
-                    .sections = {},
                     .footer = footer};
   add_law(page, run);
   add_langevin_curves(page, {Group{"", {&run}}}, run.configuration);

@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <optional>
 
 namespace program {
 namespace {
@@ -58,22 +57,14 @@ std::string closing_table(const Summary& s) {
   const auto row = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<29}{}\n", label, value);
   };
-  const auto figure = [&](double value, std::string_view label, int digits) {
-    if (std::isfinite(value)) row(label, figure_text(value, digits));
-  };
-  figure(s.figures.reward, "reward", 4);
-  figure(s.figures.exact_reward, "exact reward", 4);
-  figure(s.figures.exact_kl, "exact KL", 5);
-  figure(s.figures.log_likelihood, "log-likelihood", 3);
-  figure(s.figures.data_log_likelihood, "data log-likelihood", 4);
+  for (const FigureName& f : figure_names)
+    if (std::isfinite(s.figures.*f.value)) row(f.label, figure_text(s.figures.*f.value, f.digits));
   for (const Reached& r : s.reached)
     row(fmt::format("log-likelihood {} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
+  std::vector<std::string> theta;
+  for (const double t : s.theta) theta.push_back(figure_text(t, 3));
   constexpr std::size_t most = 24;
-  if (s.theta.size() <= most) {
-    std::string theta;
-    for (const double t : s.theta) theta += (theta.empty() ? "" : " ") + figure_text(t, 3);
-    row("theta", theta);
-  }
+  if (theta.size() <= most) row("theta", fmt::format("{}", fmt::join(theta, " ")));
   if (s.permutation) row("permutation", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   return text;
 }
@@ -85,7 +76,7 @@ void check_inputs(const LangevinConfiguration& c, const RunOptions& o) {
   if (!o.overwrite) return;
   const fs::path folder = output_folder(o, c);
   for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples.get()},
-                                  std::pair{"reference.data", c.reference ? c.reference->data.get() : nullptr}})
+                                  {"reference.data", c.reference ? c.reference->data.get() : nullptr}})
     if (file && is_replaced(folder, file->path()))
       throw Error(
           ErrorKind::usage, key,

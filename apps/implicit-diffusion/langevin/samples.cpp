@@ -12,15 +12,12 @@ namespace program {
 using namespace implicit_diffusion;
 
 Population<float> read_population(const std::filesystem::path& path, std::size_t dimension) {
+  const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::data, io::display(path), what); };
   const io::Array a = io::read_samples(path);
-  if (a.shape[1] != dimension)
-    throw Error(ErrorKind::data, io::display(path),
-                fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
+  if (a.shape[1] != dimension) refuse(fmt::format("{} columns, the potential has dimension {}", a.shape[1], dimension));
   Population<float> x = from_rows<float, double>(a.values, dimension);
   if (const auto bad = find_nonfinite(x))
-    throw Error(
-        ErrorKind::data, io::display(path),
-        fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
+    refuse(fmt::format("row {}, column {} is too large for single precision", bad->sample + 1, bad->coordinate + 1));
   return x;
 }
 
