@@ -4,33 +4,31 @@
 #include "experiment/summary.hpp"
 #include "langevin/comparison/experiment.hpp"
 
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace program {
 
 // One setting over its seeds: medians. A threshold that a seed never reached counts as infinitely late.
-struct ComparisonRow {
-  Method method = Method::implicit;
-  std::int64_t inner_steps = 1;
-  std::string variant;  // as in Setting
-  std::size_t seeds = 0;
-  double exact_reward = Figures::none, reward = Figures::none, log_likelihood = Figures::none;
+struct ComparisonRow : Figures {
+  const Setting* setting;
+  std::size_t seeds;
   struct Threshold {
     std::string value;  // as summary.json has it
-    std::optional<double> step, gradient_evaluations;
+    double step, gradient_evaluations;
   };
-  std::vector<Threshold> reached;
+  std::vector<Threshold> reached = {};
+
+  Method method() const { return setting->configuration.method; }
+  std::int64_t inner_steps() const { return setting->configuration.inner_steps; }
+  bool is_variant() const { return !setting->variant.empty(); }
 };
-// The changes of a variant but for the method and its inner steps, which a label names already.
-std::string changes_of(const std::string& variant);
+// Of one run at least.
 ComparisonRow median_row(const Setting& setting, const std::vector<Summary>& runs);
 
-// How people call a setting, and a count that may be none.
-std::string label_of(Method method, std::int64_t inner_steps, const std::string& variant);
-std::string label_of(const ComparisonRow& r);
-std::string count_or_never(const std::optional<double>& v);
+// The row of a method that is no variant, the first where there are several; null where there is none.
+const ComparisonRow* find_row(const std::vector<ComparisonRow>& rows, Method m);
+
+// How people call a setting, and a count that may be infinite.
+std::string label_of(const Setting& setting);
+std::string count_or_never(double v);
 
 struct Claim {
   std::string text, measured, verdict;

@@ -44,6 +44,7 @@ LangevinComparison read_langevin_comparison_configuration(const Document& d) {
   const auto refuse = [&](const std::string& change) {
     own.fail("variants", fmt::format("{} is not of the form key=value", implicit_diffusion::io::excerpt(change)));
   };
+  std::size_t count = 0;  // of variants
   // One run with changes to the file.
   const auto add = [&](const std::string& changes, const std::string& variant) {
     Document one = shared;
@@ -59,7 +60,7 @@ LangevinComparison read_langevin_comparison_configuration(const Document& d) {
     Setting s{read_langevin_configuration(one), variant, std::string()};
     s.folder = to_string(s.configuration.method);
     if (has_inner_steps(s.configuration.method)) s.folder += fmt::format("-{}", s.configuration.inner_steps);
-    if (!variant.empty()) s.folder = fmt::format("variant-{}-{}", ++all.variants, s.folder);
+    if (!variant.empty()) s.folder = fmt::format("variant-{}-{}", ++count, s.folder);
     all.settings.push_back(std::move(s));
   };
   for (const Method m : chosen) {

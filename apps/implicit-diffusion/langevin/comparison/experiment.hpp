@@ -5,11 +5,6 @@
 #include "experiment/experiment.hpp"
 #include "langevin/configuration.hpp"
 
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 namespace program {
 
 // One of the settings that a comparison runs.
@@ -22,7 +17,6 @@ struct Setting {
 struct LangevinComparison : Common {
   std::int64_t seeds = 10;
   std::vector<Setting> settings;
-  std::size_t variants = 0;  // the last so many settings
 };
 // Where a comparison keeps the run of a setting.
 std::filesystem::path folder_of(const std::filesystem::path& folder, const Setting& setting, std::uint64_t seed);

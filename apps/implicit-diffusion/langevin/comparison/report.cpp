@@ -27,60 +27,48 @@ struct SettingRuns {
 };
 
 Group group_of(const SettingRuns& s) {
-  const LangevinConfiguration& c = s.setting->configuration;
-  Group g{label_of(c.method, c.inner_steps, s.setting->variant), {}};
+  Group g{label_of(*s.setting), {}};
   for (const RunFiles& run : s.runs) g.runs.push_back(&run);
   return g;
 }
 
 // Of the settings of a method the one with the most inner steps, or with the least.
-const SettingRuns* with_most(const std::vector<SettingRuns>& all, Method m, bool most) {
+const SettingRuns* find(const std::vector<SettingRuns>& all, Method m, bool most = true) {
   const SettingRuns* best = nullptr;
-  for (const SettingRuns& s : all) {
-    const LangevinConfiguration& c = s.setting->configuration;
-    if (c.method != m || !s.setting->variant.empty()) continue;
-    const bool better = !best || (most ? c.inner_steps > best->setting->configuration.inner_steps
-                                       : c.inner_steps < best->setting->configuration.inner_steps);
-    if (better) best = &s;
-  }
+  const auto steps = [](const SettingRuns& s) { return s.setting->configuration.inner_steps; };
+  for (const SettingRuns& s : all)
+    if (s.setting->configuration.method == m && s.setting->variant.empty())
+      if (!best || (most ? steps(s) > steps(*best) : steps(s) < steps(*best))) best = &s;
   return best;
 }
 
 // The settings whose curves are drawn: each method once, the nested and unrolled ones with few and with many inner
 // steps.
 std::vector<const SettingRuns*> drawn(const std::vector<SettingRuns>& all) {
-  std::vector<const SettingRuns*> chosen;
-  const auto add = [&](const SettingRuns* s) {
-    if (s && std::find(chosen.begin(), chosen.end(), s) == chosen.end()) chosen.push_back(s);
-  };
   constexpr std::int64_t usual = 10;  // nested with one inner step is the single loop
   const SettingRuns* middle = nullptr;
   for (const SettingRuns& s : all)
     if (s.setting->configuration.method == Method::nested && s.setting->configuration.inner_steps == usual) middle = &s;
+  std::vector<const SettingRuns*> chosen;
   // The seventh curve and those after it have the first colours again, dashed: these are of flat curves, not of ours.
-  add(with_most(all, Method::langevin_initial, true));
-  add(with_most(all, Method::langevin_optimised, true));
-  add(with_most(all, Method::implicit, true));
-  add(with_most(all, Method::guided, true));
-  add(middle);
-  add(with_most(all, Method::nested, true));
-  add(with_most(all, Method::unrolled, false));
-  add(with_most(all, Method::unrolled, true));
+  for (const SettingRuns* s :
+       {find(all, Method::langevin_initial), find(all, Method::langevin_optimised), find(all, Method::implicit),
+        find(all, Method::guided), middle, find(all, Method::nested), find(all, Method::unrolled, false),
+        find(all, Method::unrolled)})
+    if (s && std::ranges::count(chosen, s) == 0) chosen.push_back(s);
   return chosen;
 }
 
 report::Section law_section(const std::vector<SettingRuns>& all) {
-  report::Section section{.heading = "Where the samples end"};
-  section.three_in_a_row = true;
-  for (const auto& [s, title] : {std::pair{with_most(all, Method::langevin_initial, true), "Langevin at θ₀"},
-                                 std::pair{with_most(all, Method::unrolled, true), "Unrolled"},
-                                 std::pair{with_most(all, Method::implicit, true), "Implicit Diffusion"}}) {
+  report::Section section{.heading = "Where the samples end", .three_in_a_row = true};
+  for (const auto& [method, name] : {std::pair{Method::langevin_initial, "Langevin at θ₀"},
+                                     {Method::unrolled, "Unrolled"},
+                                     {Method::implicit, "Implicit Diffusion"}}) {
+    const SettingRuns* s = find(all, method);
     if (!s || !has_law(s->runs.front())) continue;
-    const LangevinConfiguration& c = s->setting->configuration;
-    section.figures.push_back(
-        LawPictures(s->runs.front())
-            .end(has_inner_steps(c.method) ? fmt::format("{}, T = {}", title, c.inner_steps) : std::string(title),
-                 true));
+    std::string title = name;
+    if (has_inner_steps(method)) title += fmt::format(", T = {}", s->setting->configuration.inner_steps);
+    section.figures.push_back(LawPictures(s->runs.front()).end(title, true));
   }
   if (!section.figures.empty())
     section.text = fmt::format("Contours of {} at the end and the samples, of seed {}.", the_law,
@@ -88,10 +76,8 @@ report::Section law_section(const std::vector<SettingRuns>& all) {
   return section;
 }
 
-// Evaluations to the thresholds against T.
-enum class Cost { gradient_evaluations, steps };
-std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>& rows, Cost cost) {
-  const bool steps = cost == Cost::steps;
+// Evaluations, or outer steps, to the thresholds against T.
+std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>& rows, bool steps) {
   const auto cost_of = [&](const ComparisonRow::Threshold& t) { return steps ? t.step : t.gradient_evaluations; };
   report::LineChart chart{
       .title = steps ? "Outer steps to reach a log-likelihood" : "Gradient evaluations to reach a log-likelihood",
@@ -104,24 +90,24 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
   for (const Method m : {Method::nested, Method::unrolled}) {
     std::vector<const ComparisonRow*> mine;
     for (const ComparisonRow& r : rows)
-      if (r.method == m && r.variant.empty()) mine.push_back(&r);
+      if (r.method() == m && !r.is_variant()) mine.push_back(&r);
     if (mine.empty()) continue;
     for (std::size_t k = 0; k < mine.front()->reached.size(); ++k) {
-      report::Series s{fmt::format("{} to {}", to_string(m), minus(mine.front()->reached[k].value)), {}, {}};
+      const std::string threshold = minus(mine.front()->reached[k].value);
+      report::Series s{fmt::format("{} to {}", to_string(m), threshold), {}, {}};
       for (const ComparisonRow* r : mine) {
-        s.x.push_back(static_cast<double>(r->inner_steps));
-        s.y.push_back(cost_of(r->reached[k]).value_or(Figures::none));
+        s.x.push_back(static_cast<double>(r->inner_steps()));
+        s.y.push_back(cost_of(r->reached[k]));
       }
-      if (std::none_of(s.y.begin(), s.y.end(), [](double v) { return std::isfinite(v); }))
-        missing += fmt::format(" {} was never reached by {}.", minus(mine.front()->reached[k].value), to_string(m));
+      if (std::ranges::none_of(s.y, [](double v) { return std::isfinite(v); }))
+        missing += fmt::format(" {} was never reached by {}.", threshold, to_string(m));
       else
         chart.series.push_back(std::move(s));
     }
   }
-  for (const ComparisonRow& r : rows)
-    if (r.method == Method::implicit && r.variant.empty())
-      for (const auto& t : r.reached)
-        if (cost_of(t)) chart.levels.push_back({*cost_of(t), "implicit to " + minus(t.value)});
+  if (const ComparisonRow* implicit = find_row(rows, Method::implicit))
+    for (const auto& t : implicit->reached)
+      if (std::isfinite(cost_of(t))) chart.levels.push_back({cost_of(t), "implicit to " + minus(t.value)});
   if (chart.series.empty()) return std::nullopt;
   std::string caption = "Medians over the seeds; less is better. A gap: more than half of the seeds never got there.";
   if (!chart.levels.empty()) caption += " Dotted: Implicit Diffusion, which is T = 1.";
@@ -131,26 +117,22 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
 report::Section dynamics_section(const std::vector<SettingRuns>& all) {
   report::Section section{.heading = "How the samples get there"};
   report::PictureTable table{.slider = "step", .columns = {}, .rows = {}, .pictures = {}};
-  for (const auto& [method, most] : {std::pair{Method::langevin_initial, true},
-                                     {Method::implicit, true},
-                                     {Method::nested, true},
-                                     {Method::unrolled, true},
-                                     {Method::guided, true},
-                                     {Method::langevin_optimised, true}}) {
-    const SettingRuns* s = with_most(all, method, most);
+  for (const Method method : {Method::langevin_initial, Method::implicit, Method::nested, Method::unrolled,
+                              Method::guided, Method::langevin_optimised}) {
+    const SettingRuns* s = find(all, method);
     if (!s || !has_law(s->runs.front()) || s->runs.front().snapshots.empty()) continue;
     const RunFiles& run = s->runs.front();
     if (run.samples.dimension() < 2) continue;
     const LawPictures pictures(run);
     const std::vector<double>& steps = *column(run, "step");
     std::vector<std::string> row, names;
-    const std::string label = label_of(run.configuration.method, run.configuration.inner_steps, "");
+    const std::string label = label_of(*s->setting);
     for (const auto& [step, samples] : run.snapshots) {
-      const auto after = std::upper_bound(steps.begin(), steps.end(), static_cast<double>(step));
-      const auto at = static_cast<std::size_t>(after - steps.begin());
+      const auto at = std::ranges::upper_bound(steps, static_cast<double>(step)) - steps.begin();
       names.push_back(fmt::format("{}", step));
-      row.push_back(
-          pictures.thumbnail(fmt::format("{} after step {}", label, step), run.theta[at > 0 ? at - 1 : 0], samples));
+      row.push_back(pictures.thumbnail(fmt::format("{} after step {}", label, step),
+                                       run.theta[static_cast<std::size_t>(std::max<std::ptrdiff_t>(at, 1) - 1)],
+                                       samples));
     }
     if (!table.columns.empty() && names != table.columns) continue;
     table.columns = names;
@@ -172,10 +154,34 @@ report::Table results_table(const std::vector<ComparisonRow>& rows) {
   const auto figure = [](double v, int digits) { return std::isfinite(v) ? minus(figure_text(v, digits)) : "–"; };
   for (const auto& r : rows.front().reached) t.header.push_back("evaluations to " + minus(r.value));
   for (const ComparisonRow& r : rows) {
-    t.rows.push_back({label_of(r), figure(r.exact_reward, 4), figure(r.reward, 4), figure(r.log_likelihood, 3)});
+    t.rows.push_back(
+        {label_of(*r.setting), figure(r.exact_reward, 4), figure(r.reward, 4), figure(r.log_likelihood, 3)});
     for (const auto& x : r.reached) t.rows.back().push_back(count_or_never(x.gradient_evaluations));
   }
   return t;
+}
+
+// The run of a setting with a seed; nothing where it has not come to its end.
+std::optional<RunFiles> read_finished(const fs::path& folder, const Setting& setting, std::uint64_t seed) {
+  const fs::path place = folder_of(folder, setting, seed);
+  std::error_code error;
+  if (!fs::exists(place / "summary.json", error)) return std::nullopt;
+  LangevinConfiguration configuration = setting.configuration;
+  configuration.set_seed(seed);
+  RunFiles run = read_run(place, std::move(configuration));
+  if (run.summary.status == "interrupted") return std::nullopt;
+  // In the order of the configuration, which summary.json need not keep.
+  std::vector<Reached> reached;
+  for (const double t : run.configuration.thresholds) {
+    const auto entry = std::ranges::find(run.summary.reached, toml_number(t), &Reached::threshold);
+    if (entry == run.summary.reached.end())
+      throw Error(ErrorKind::data, io::display(place / "summary.json"),
+                  fmt::format("first_step_at: has no threshold {}", toml_number(t)));
+    if (entry->step) entry->gradient_evaluations = *entry->step * gradient_evaluations_per_step(run.configuration);
+    reached.push_back(*entry);
+  }
+  run.summary.reached = std::move(reached);
+  return run;
 }
 
 }  // namespace
@@ -188,33 +194,13 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
   for (const Setting& setting : c.settings) {
     SettingRuns s{&setting, {}};
     std::vector<Summary> summaries;
-    for (std::int64_t k = 0; k < c.seeds; ++k) {
-      const std::uint64_t seed = c.seed + static_cast<std::uint64_t>(k);
-      const fs::path place = folder_of(folder, setting, seed);
-      std::error_code error;
-      if (!fs::exists(place / "summary.json", error)) continue;
-      LangevinConfiguration configuration = setting.configuration;
-      configuration.set_seed(seed);
-      RunFiles run = read_run(place, std::move(configuration));
-      if (run.summary.status == "interrupted") continue;
-      const std::int64_t each = gradient_evaluations_per_step(run.configuration);
-      // In the order of the configuration, which summary.json need not keep.
-      std::vector<Reached> reached;
-      for (const double t : run.configuration.thresholds) {
-        const auto entry = std::find_if(run.summary.reached.begin(), run.summary.reached.end(),
-                                        [&](const Reached& r) { return r.threshold == toml_number(t); });
-        if (entry == run.summary.reached.end())
-          throw Error(ErrorKind::data, io::display(place / "summary.json"),
-                      fmt::format("first_step_at: has no threshold {}", toml_number(t)));
-        reached.push_back(*entry);
-        if (entry->step) reached.back().gradient_evaluations = *entry->step * each;
+    for (std::int64_t k = 0; k < c.seeds; ++k)
+      if (auto run = read_finished(folder, setting, c.seed + static_cast<std::uint64_t>(k))) {
+        summaries.push_back(run->summary);
+        s.runs.push_back(std::move(*run));
       }
-      run.summary.reached = std::move(reached);
-      summaries.push_back(run.summary);
-      s.runs.push_back(std::move(run));
-      ++found;
-    }
     if (s.runs.empty()) continue;
+    found += s.runs.size();
     rows.push_back(median_row(setting, summaries));
     all.push_back(std::move(s));
   }
@@ -226,37 +212,29 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
       .subtitle = fmt::format("{}: {} setting{}, {} seeds from {}, {} steps", c.experiment, all.size(),
                               all.size() == 1 ? "" : "s", c.seeds, c.seed, c.settings.front().configuration.steps),
       .notice = found < wanted ? fmt::format("Only {} of {} runs are there.", found, wanted) : "",
-      .facts = {},
-      .sections = {},
       .footer = footer};
-  const std::vector<Claim> claims = judge_claims(c, rows);
-  for (const ComparisonRow& r : rows) {
-    if (r.method != Method::implicit || !r.variant.empty()) continue;
-    page.facts.push_back({"Exact reward", minus(figure_text(r.exact_reward, 4)), "Implicit Diffusion, median"});
-    page.facts.push_back({"Log-likelihood", minus(figure_text(r.log_likelihood, 3)), "Implicit Diffusion, median"});
-    if (!r.reached.empty())
-      page.facts.push_back({"Reached " + minus(r.reached.back().value),
-                            count_or_never(r.reached.back().gradient_evaluations), "gradient evaluations, median"});
+  if (const ComparisonRow* r = find_row(rows, Method::implicit)) {
+    page.facts.push_back({"Exact reward", minus(figure_text(r->exact_reward, 4)), "Implicit Diffusion, median"});
+    page.facts.push_back({"Log-likelihood", minus(figure_text(r->log_likelihood, 3)), "Implicit Diffusion, median"});
+    const auto evaluations = [](const ComparisonRow& row) { return row.reached.back().gradient_evaluations; };
+    if (!r->reached.empty())
+      page.facts.push_back({"Reached " + minus(r->reached.back().value), count_or_never(evaluations(*r)),
+                            "gradient evaluations, median"});
     for (const ComparisonRow& n : rows)
-      if (n.method == Method::nested && n.variant.empty() && n.inner_steps > 1 && !r.reached.empty() &&
-          (n.inner_steps == 10 || n.inner_steps == 100) && n.reached.back().step && r.reached.back().step)
-        page.facts.push_back(
-            {fmt::format("Nested, T = {}", n.inner_steps),
-             fmt::format("{:.1f} ×", *n.reached.back().gradient_evaluations / *r.reached.back().gradient_evaluations),
-             "as many evaluations to the same"});
+      if (n.method() == Method::nested && !n.is_variant() && (n.inner_steps() == 10 || n.inner_steps() == 100) &&
+          !r->reached.empty() && std::isfinite(evaluations(n)) && std::isfinite(evaluations(*r)))
+        page.facts.push_back({fmt::format("Nested, T = {}", n.inner_steps()),
+                              fmt::format("{:.1f} ×", evaluations(n) / evaluations(*r)),
+                              "as many evaluations to the same"});
   }
 
-  if (!claims.empty()) {
-    report::Section section{.heading = "The paper’s claims, and our figures",
-                            .text =
-                                "Medians over the seeds. The log-likelihood is the mean of −V(x, θ_opt) over the "
-                                "samples; a threshold is reached when its mean over 20 steps is."};
-    report::Table t{{"claim", "measured", "verdict"}, {}};
-    for (const Claim& claim : claims) t.rows.push_back({claim.text, claim.measured, claim.verdict});
-    t.wrap = true;
-    section.tables.push_back(std::move(t));
-    page.sections.push_back(std::move(section));
-  }
+  report::Table verdicts{.header = {"claim", "measured", "verdict"}, .rows = {}, .wrap = true};
+  for (const Claim& claim : judge_claims(c, rows)) verdicts.rows.push_back({claim.text, claim.measured, claim.verdict});
+  if (!verdicts.rows.empty())
+    page.sections.push_back({.heading = "The paper’s claims, and our figures",
+                             .text = "Medians over the seeds. The log-likelihood is the mean of −V(x, θ_opt) over the "
+                                     "samples; a threshold is reached when its mean over 20 steps is.",
+                             .tables = {verdicts}});
   if (report::Section laws = law_section(all); !laws.figures.empty()) page.sections.push_back(std::move(laws));
   std::vector<Group> groups;
   for (const SettingRuns* s : drawn(all)) groups.push_back(group_of(*s));
@@ -265,13 +243,10 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
     add_langevin_curves(page, groups, first);
     add_langevin_curves(page, groups, first, Axis::gradient_evaluations);
   }
-  {
-    report::Section section{.heading = "What inner steps cost"};
-    for (const Cost cost : {Cost::gradient_evaluations, Cost::steps})
-      if (auto figure = threshold_figure(rows, cost)) section.figures.push_back(std::move(*figure));
-    section.tables.push_back(results_table(rows));
-    page.sections.push_back(std::move(section));
-  }
+  report::Section costs{.heading = "What inner steps cost", .tables = {results_table(rows)}};
+  for (const bool steps : {false, true})
+    if (auto figure = threshold_figure(rows, steps)) costs.figures.push_back(std::move(*figure));
+  page.sections.push_back(std::move(costs));
   if (report::Section dynamics = dynamics_section(all); !dynamics.picture_tables.empty())
     page.sections.push_back(std::move(dynamics));
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));

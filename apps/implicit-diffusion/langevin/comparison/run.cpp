@@ -24,14 +24,14 @@ Json json_of(const ComparisonRow& r) {
     first[t.value] = json_number(t.step);
     evaluations[t.value] = json_number(t.gradient_evaluations);
   }
-  Json row{{"method", to_string(r.method)},
-           {"inner_steps", r.inner_steps},
+  Json row{{"method", to_string(r.method())},
+           {"inner_steps", r.inner_steps()},
            {"exact_reward", json_number(r.exact_reward)},
            {"reward", json_number(r.reward)},
            {"log_likelihood", json_number(r.log_likelihood)},
            {"first_step_at", std::move(first)},
            {"gradient_evaluations_at", std::move(evaluations)}};
-  if (!r.variant.empty()) row["variant"] = r.variant;
+  if (r.is_variant()) row["variant"] = r.setting->variant;
   return row;
 }
 
@@ -39,15 +39,13 @@ std::string closing_table(const LangevinComparison& c, const std::vector<Compari
                           const std::vector<Claim>& claims, const std::string& status, double seconds) {
   std::string text =
       fmt::format("{} ({} seeds from {}): {} in {:.1f} s\n", c.experiment, c.seeds, c.seed, status, seconds);
-  const std::vector<ComparisonRow::Threshold> none;
-  const auto& thresholds = rows.empty() ? none : rows.front().reached;
   text += fmt::format("  {:<44}{:>13}{:>9}{:>15}", "medians", "exact reward", "reward", "log-likelihood");
-  for (const auto& t : thresholds) text += fmt::format("{:>22}", "evaluations to " + t.value);
+  for (const auto& t : rows.front().reached) text += fmt::format("{:>22}", "evaluations to " + t.value);
   text += "\n";
   for (const ComparisonRow& r : rows) {
     const bool all = r.seeds == static_cast<std::size_t>(c.seeds);
     text += fmt::format("  {:<44}{:>13}{:>9}{:>15}",
-                        label_of(r) + (all ? "" : fmt::format(" ({} of {} seeds)", r.seeds, c.seeds)),
+                        label_of(*r.setting) + (all ? "" : fmt::format(" ({} of {} seeds)", r.seeds, c.seeds)),
                         figure_text(r.exact_reward, 4), figure_text(r.reward, 4), figure_text(r.log_likelihood, 3));
     for (const auto& t : r.reached) text += fmt::format("{:>22}", count_or_never(t.gradient_evaluations));
     text += "\n";
@@ -150,7 +148,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() + seconds_before;
   for (const char* key : {"seeds", "results", "variants", "claims"}) s.more[key] = Json::array();
   for (std::int64_t k = 0; k < c.seeds; ++k) s.more["seeds"].push_back(c.seed + static_cast<std::uint64_t>(k));
-  for (const ComparisonRow& r : rows) s.more[r.variant.empty() ? "results" : "variants"].push_back(json_of(r));
+  for (const ComparisonRow& r : rows) s.more[r.is_variant() ? "variants" : "results"].push_back(json_of(r));
   for (const Claim& claim : claims)
     s.more["claims"].push_back({{"claim", claim.text}, {"measured", claim.measured}, {"verdict", claim.verdict}});
   io::write_file(folder.path / "summary.json", to_json(s));
