@@ -4,7 +4,7 @@
 #include "experiment/run_directory.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "langevin/side_by_side.hpp"
+#include "langevin/experiment.hpp"
 
 namespace program {
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -18,7 +17,7 @@ using namespace implicit_diffusion;
 // True if there is anything in the column to draw.
 bool has(const RunTable& run, std::string_view name) {
   const auto* c = column(run, name);
-  return c && std::any_of(c->begin(), c->end(), [](double v) { return std::isfinite(v); });
+  return c && std::ranges::any_of(*c, [](double v) { return std::isfinite(v); });
 }
 
 // Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
@@ -29,25 +28,23 @@ bool still_moving(std::vector<double> y, bool log) {
   if (tenth < 5) return false;
   if (log)
     for (double& v : y) v = std::log(v);
-  const auto [least, greatest] = std::minmax_element(y.begin(), y.end());
-  const auto mean = [&](std::size_t from) {
+  const auto [least, greatest] = std::ranges::minmax(y);
+  // The mean of f over a tenth, counted from the end.
+  const auto mean = [&](std::size_t which, auto&& f) {
     double sum = 0;
-    for (std::size_t i = from; i < from + tenth; ++i) sum += y[i];
+    for (std::size_t i = y.size() - which * tenth; i < y.size() - (which - 1) * tenth; ++i) sum += f(y[i]);
     return sum / static_cast<double>(tenth);
   };
-  const double last = mean(y.size() - tenth), move = std::abs(last - mean(y.size() - 2 * tenth));
-  double square = 0;
-  for (std::size_t i = y.size() - tenth; i < y.size(); ++i) square += (y[i] - last) * (y[i] - last);
-  const double deviation = std::sqrt(square / static_cast<double>(tenth));
-  return move > 2.5 * deviation && move > 0.01 * (*greatest - *least);
+  const double last = mean(1, std::identity()), move = std::abs(last - mean(2, std::identity()));
+  const double deviation = std::sqrt(mean(1, [&](double v) { return (v - last) * (v - last); }));
+  return move > 2.5 * deviation && move > 0.01 * (greatest - least);
 }
 
 // From where to where the first curve went, if it is one alone, and what that means.
 std::string curve_caption(const report::LineChart& chart, bool alone, const std::string& meaning) {
   if (!alone) return meaning;
-  std::vector<double> y;
-  std::copy_if(chart.series.front().y.begin(), chart.series.front().y.end(), std::back_inserter(y),
-               [&](double v) { return std::isfinite(v) && (v > 0 || !chart.log_y); });
+  std::vector<double> y = chart.series.front().y;
+  std::erase_if(y, [&](double v) { return !std::isfinite(v) || (v <= 0 && chart.log_y); });
   if (y.size() < 2) return meaning;
   std::string text = fmt::format("From {} to {}. {}", four_digits(y.front()), four_digits(y.back()), meaning);
   if (still_moving(y, chart.log_y)) text += " It was still moving at the end: more steps may help.";
@@ -108,7 +105,7 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis,
     if (decorate) decorate(spec, chart, caption);
     section.figures.push_back({report::to_svg(chart), caption});
   }
-  if (std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.runs.size() > 1; }))
+  if (std::ranges::any_of(groups, [](const Group& g) { return g.runs.size() > 1; }))
     section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
   if (!section.figures.empty()) page.sections.push_back(std::move(section));
 }

@@ -6,6 +6,7 @@
 #include "implicit_diffusion/io/file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -31,8 +32,7 @@ bool repeats_are_missing(std::span<const RunTable* const> runs) {
   if (!std::filesystem::exists(file, error)) return false;
   const auto over = Json::parse(io::read_file(file), nullptr, false);
   const bool interrupted = over.is_object() && over.contains("status") && over["status"] == "interrupted";
-  return interrupted &&
-         std::all_of(runs.begin(), runs.end(), [](const RunTable* r) { return r->summary.status == "completed"; });
+  return interrupted && std::ranges::all_of(runs, [](const auto* r) { return r->summary.status == "completed"; });
 }
 
 }  // namespace
@@ -40,14 +40,13 @@ bool repeats_are_missing(std::span<const RunTable* const> runs) {
 std::string runs_notice(std::span<const RunTable* const> runs, bool with_parents) {
   std::string text;
   for (const char* status : {"diverged", "interrupted"}) {
-    std::string names;
-    std::size_t count = 0;
-    for (const RunTable* run : runs) {
-      if (run->summary.status != status) continue;
-      names += (count++ ? ", " : "") + run_name(*run, with_parents) + fmt::format(" after step {}", run->summary.steps);
-    }
-    if (count)
-      text += fmt::format("{}{} of {} runs {}: {}.", text.empty() ? "" : " ", count, runs.size(), status, names);
+    std::vector<std::string> names;
+    for (const RunTable* run : runs)
+      if (run->summary.status == status)
+        names.push_back(fmt::format("{} after step {}", run_name(*run, with_parents), run->summary.steps));
+    if (!names.empty())
+      text += fmt::format("{}{} of {} runs {}: {}.", text.empty() ? "" : " ", names.size(), runs.size(), status,
+                          fmt::join(names, ", "));
   }
   return text;
 }
@@ -60,7 +59,7 @@ report::Section runs_section(std::span<const RunTable* const> runs, bool with_pa
   const auto add = [&](const std::string& name, const auto& cell) {
     std::vector<std::string> cells;
     for (const RunTable* run : runs) cells.push_back(cell(run->summary));
-    if (std::all_of(cells.begin(), cells.end(), [](const std::string& c) { return c.empty(); })) return;
+    if (std::ranges::all_of(cells, &std::string::empty)) return;
     t.header.push_back(name);
     for (std::size_t i = 0; i < cells.size(); ++i) t.rows[i].push_back(std::move(cells[i]));
   };
@@ -70,8 +69,7 @@ report::Section runs_section(std::span<const RunTable* const> runs, bool with_pa
   std::vector<std::string> thresholds;
   for (const RunTable* run : runs)
     for (const Reached& r : run->summary.reached)
-      if (std::find(thresholds.begin(), thresholds.end(), r.threshold) == thresholds.end())
-        thresholds.push_back(r.threshold);
+      if (std::ranges::count(thresholds, r.threshold) == 0) thresholds.push_back(r.threshold);
   for (const std::string& threshold : thresholds)
     add("at " + minus(threshold), [&](const Summary& s) {
       for (const Reached& r : s.reached)

@@ -297,16 +297,13 @@ WrittenOut written_out(const LangevinConfiguration& c, const ProbePoints& probes
   for (std::size_t k = 0; k < probes.parameters.size(); ++k) {
     const double least = 1 / probes.unit_theta[k];
     double sum = 0, unsigned_sum = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      const double slope = at_x[k * some.x.size() + i];
-      sum += ((f[i] - mean) / normaliser - beta / size) * slope;
-      unsigned_sum += (most + beta) / size * std::max(std::abs(slope), least);
-    }
-    for (std::size_t i = 0; i < m; ++i) {
-      const double slope = at_y[k * some.y.size() + i];
-      sum += beta / others * slope;
-      unsigned_sum += beta / others * std::max(std::abs(slope), least);
-    }
+    const auto add_sample = [&](double weight, double most_weight, double slope) {
+      sum += weight * slope;
+      unsigned_sum += most_weight * std::max(std::abs(slope), least);
+    };
+    for (std::size_t i = 0; i < n; ++i)
+      add_sample((f[i] - mean) / normaliser - beta / size, (most + beta) / size, at_x[k * some.x.size() + i]);
+    for (std::size_t i = 0; i < m; ++i) add_sample(beta / others, beta / others, at_y[k * some.y.size() + i]);
     out.gradient.push_back(sum);
     out.without_signs.push_back(unsigned_sum);
   }

@@ -20,6 +20,9 @@ class LangevinExperiment final : public ExperimentOf<LangevinConfiguration> {
 // remove.
 void check_inputs(const LangevinConfiguration& c, const RunOptions& o);
 FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& context);
+// The page of the runs in these folders, or of the repeats in them, side by side. Those with the same configuration but
+// for the seed are one curve with a band.
+std::string side_by_side_report(const std::vector<std::filesystem::path>& folders);
 // What there is to check, by a name of its own.
 Problem langevin_problem(const std::string& name, LangevinConfiguration c);
 

@@ -21,12 +21,11 @@ LawPictures::LawPictures(const RunFiles& run)
   if (c.reward && shown_ == 2) markers_.push_back({c.reward->centre[0], c.reward->centre[1], "reward"});
 }
 
-report::Figure LawPictures::start() const {
+report::Figure LawPictures::start(bool narrow) const {
   const LangevinConfiguration& c = run_.configuration;
   Population<float> x(static_cast<std::size_t>(c.particles), potential_.dimension());
   LawPicture picture{
-      "π*(θ) at step 0", "The samples before the first step.", law(run_.theta.front()), &x, target(), markers_,
-      three_in_a_row()};
+      "π*(θ) at step 0", "The samples before the first step.", law(run_.theta.front()), &x, target(), markers_, narrow};
   try {
     make_start(c, x.dimension()).draw(x, 0);
   } catch (const Error&) {
@@ -34,10 +33,6 @@ report::Figure LawPictures::start() const {
     picture.samples = nullptr;
   }
   return draw(picture, window_);
-}
-
-report::Figure LawPictures::end() const {
-  return end(fmt::format("π*(θ) at step {:.0f}", run_.columns.front().back()), three_in_a_row());
 }
 
 report::Figure LawPictures::end(const std::string& title, bool narrow) const {
@@ -49,27 +44,25 @@ report::Figure LawPictures::end(const std::string& title, bool narrow) const {
               window_);
 }
 
-std::optional<report::Figure> LawPictures::reference() const {
-  if (!has_reference_law()) return std::nullopt;
-  return draw({"The reference",
-               fmt::format("The law to be learnt, and {} points of it.", target_->points.size()),
-               law(run_.configuration.reference->theta),
-               nullptr,
-               target(),
-               {},
-               three_in_a_row(),
-               "the reference"},
-              window_);
-}
-
-std::string LawPictures::text() const {
-  std::string text = fmt::format(
-      "{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once they have had the "
-      "time.",
-      the_law);
-  if (potential_.dimension() > 2) text += " Shown are marginals in the first two coordinates.";
-  if (!missing_.empty()) text += " " + missing_;
-  return text;
+report::Section LawPictures::section() const {
+  const std::optional<ReferenceSpec>& reference = run_.configuration.reference;
+  const bool learns_law = reference && !reference->theta.empty();
+  const bool narrow = learns_law && shown_ == 2;  // all three stand side by side
+  report::Section section{
+      .heading = "The law and its samples",
+      .text = fmt::format("{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once "
+                          "they have had the time.",
+                          the_law),
+      .figures = {start(narrow), end(fmt::format("π*(θ) at step {:.0f}", run_.columns.front().back()), narrow)},
+      .three_in_a_row = narrow};
+  if (potential_.dimension() > 2) section.text += " Shown are marginals in the first two coordinates.";
+  if (!missing_.empty()) section.text += " " + missing_;
+  if (learns_law) {
+    const std::string caption = fmt::format("The law to be learnt, and {} points of it.", target_->points.size());
+    section.figures.push_back(draw(
+        {"The reference", caption, law(reference->theta), nullptr, target(), {}, narrow, "the reference"}, window_));
+  }
+  return section;
 }
 
 void LawPictures::find_target(const ReferenceSpec& reference) {

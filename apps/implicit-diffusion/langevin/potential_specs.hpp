@@ -40,16 +40,13 @@ struct WellsSpec {
   bool is_logarithm(std::size_t) const { return true; }
 };
 
-struct LogisticWellsSpec {
+struct LogisticWellsSpec : WellsSpec {
   static constexpr const char* name = "logistic-wells";
-  static constexpr ThetaDescription describe{.by_well = true, .covariances = false};
-  Matrix centres;
-  double width = 1.0;
   double floor = 0.1;  // the smallest weight
 
+  LogisticWellsSpec() { width = 1.0; }
   void read(TableReader& t);
   implicit_diffusion::LogisticWells make() const { return {centres, width, floor}; }
-  bool is_logarithm(std::size_t) const { return true; }
 };
 
 struct MixtureSpec {

@@ -99,8 +99,4 @@ std::vector<double> scaled(std::vector<double> numbers, double factor) {
   return numbers;
 }
 
-void append(std::vector<double>& all, const std::vector<double>& part) {
-  all.insert(all.end(), part.begin(), part.end());
-}
-
 }  // namespace program

@@ -87,6 +87,8 @@ Population<float> in_single_precision(const Population<double>& x);
 double largest(std::span<const double> numbers);  // of their absolute values
 double mean_of(const std::vector<double>& numbers);
 std::vector<double> scaled(std::vector<double> numbers, double factor);
-void append(std::vector<double>& all, const std::vector<double>& part);
+inline void append(std::vector<double>& all, const std::vector<double>& part) {
+  all.insert(all.end(), part.begin(), part.end());
+}
 
 }  // namespace program

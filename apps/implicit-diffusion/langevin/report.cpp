@@ -17,18 +17,6 @@ namespace {
 
 using namespace implicit_diffusion;
 
-// The law and the samples at the start and at the end, and the law to be learnt where there is one.
-void add_law(report::Page& page, const RunFiles& run, const std::string& more = "") {
-  if (!has_law(run)) return;
-  const LawPictures pictures(run);
-  report::Section section{.heading = "The law and its samples", .text = pictures.text()};
-  if (!more.empty()) section.text += " " + more;
-  section.figures = {pictures.start(), pictures.end()};
-  section.three_in_a_row = pictures.three_in_a_row();
-  if (auto reference = pictures.reference()) section.figures.push_back(std::move(*reference));
-  page.sections.push_back(std::move(section));
-}
-
 // Numbers that share an axis, with their names: parameters, or figures of the law.
 struct Quantities {
   std::string title, y_label;
@@ -237,7 +225,7 @@ std::string run_report(const RunFiles& run) {
                     .notice = notice(run),
                     .facts = facts(run),
                     .footer = footer};
-  add_law(page, run);
+  if (has_law(run)) page.sections.push_back(LawPictures(run).section());
   add_langevin_curves(page, {Group{"", {&run}}}, run.configuration);
   page.sections.push_back(parameters_section(run));
   page.sections.push_back(repeat_section(run.configuration.resolved.text(), run.folder, ""));
@@ -250,7 +238,10 @@ std::string langevin_repeats_report(const LangevinConfiguration& c, const std::v
   report::Page page =
       repeats_page(c, fmt::format("{}, method {}", c.experiment, to_string(c.method)), all.runs, c.reward.has_value());
   add_langevin_curves(page, {all}, c);
-  add_law(page, runs.front(), fmt::format("These are of seed {}.", c.seed));
+  if (has_law(runs.front())) {
+    page.sections.push_back(LawPictures(runs.front()).section());
+    page.sections.back().text += fmt::format(" These are of seed {}.", c.seed);
+  }
   page.sections.push_back(runs_section(all.runs, false));
   page.sections.push_back(
       repeat_section(c.resolved.text(), runs.front().folder.parent_path(), fmt::format(" --repeats {}", runs.size())));

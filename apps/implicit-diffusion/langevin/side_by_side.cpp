@@ -1,4 +1,4 @@
-#include "langevin/side_by_side.hpp"
+#include "langevin/experiment.hpp"
 
 #include "experiment/registry.hpp"
 #include "figures/run_tables.hpp"
@@ -6,7 +6,6 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "langevin/curves.hpp"
-#include "langevin/experiment.hpp"
 #include "langevin/pictures.hpp"
 
 #include <fmt/format.h>
@@ -14,10 +13,9 @@
 #include <algorithm>
 
 namespace program {
+namespace {
 
 using namespace implicit_diffusion;
-
-namespace {
 
 RunFiles read_langevin_run(const std::filesystem::path& folder) {
   require_run(folder);
@@ -34,51 +32,46 @@ RunFiles read_langevin_run(const std::filesystem::path& folder) {
 std::string side_by_side_report(const std::vector<std::filesystem::path>& folders) {
   std::vector<RunFiles> runs;
   for (const auto& folder : folders) {
-    const auto repeats = repeats_of(folder);
-    for (const auto& r : repeats) runs.push_back(read_langevin_run(r));
-    if (repeats.empty()) runs.push_back(read_langevin_run(folder));
+    std::vector<std::filesystem::path> singles = repeats_of(folder);
+    if (singles.empty()) singles.push_back(folder);
+    for (const auto& single : singles) runs.push_back(read_langevin_run(single));
   }
+  const LangevinConfiguration& first = runs.front().configuration;
+  const bool one_experiment =
+      std::ranges::all_of(runs, [&](const RunFiles& r) { return r.configuration.experiment == first.experiment; });
   std::vector<const RunTable*> all;
-  for (const RunFiles& run : runs) all.push_back(&run);
-  const std::string& experiment = runs.front().configuration.experiment;
-  const bool one_experiment = std::all_of(runs.begin(), runs.end(),
-                                          [&](const RunFiles& r) { return r.configuration.experiment == experiment; });
-  report::Page page{.title = "Comparison of runs",
-                    .subtitle = fmt::format("{}{} runs", one_experiment ? experiment + ", " : "", runs.size()),
-                    .notice = runs_notice(all, true),
-                    .facts = {},
-                    .sections = {},
-                    .footer = footer};
   // Runs with the same configuration but for the seed are one curve with a band.
   std::vector<Group> groups;
   std::vector<const RunFiles*> firsts;  // of each group
   std::vector<std::string> keys;
   for (const RunFiles& run : runs) {
     const LangevinConfiguration& c = run.configuration;
-    std::string label = one_experiment ? "" : c.experiment + " ";
-    label += to_string(c.method);
-    if (gradient_evaluations_per_step(c) > 1) label += fmt::format(" T={}", c.inner_steps);
     ResolvedConfiguration but_seed = c.resolved;
     but_seed.erase("seed");
     const std::string key = but_seed.text();
-    const auto known = std::find(keys.begin(), keys.end(), key);
-    if (known == keys.end()) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(keys, key) - keys.begin());
+    if (at == keys.size()) {
+      std::string label = one_experiment ? "" : c.experiment + " ";
+      label += to_string(c.method);
+      if (gradient_evaluations_per_step(c) > 1) label += fmt::format(" T={}", c.inner_steps);
       keys.push_back(key);
-      groups.push_back({label, {&run}});
+      groups.push_back({label, {}});
       firsts.push_back(&run);
-    } else {
-      groups[static_cast<std::size_t>(known - keys.begin())].runs.push_back(&run);
     }
+    groups[at].runs.push_back(&run);
+    all.push_back(&run);
   }
   // Labels that do not tell groups apart get the folder's name.
   for (Group& g : groups)
-    if (std::count_if(groups.begin(), groups.end(), [&](const Group& other) { return other.label == g.label; }) > 1)
+    if (std::ranges::count(groups, g.label, &Group::label) > 1)
       g.label += fmt::format(" ({})", folder_name(*g.runs.front()));
-  const LangevinConfiguration& first = runs.front().configuration;
+  report::Page page{.title = "Comparison of runs",
+                    .subtitle = fmt::format("{}{} runs", one_experiment ? first.experiment + ", " : "", runs.size()),
+                    .notice = runs_notice(all, true),
+                    .footer = footer};
   add_langevin_curves(page, groups, first);
-  const auto cost = [](const LangevinConfiguration& c) { return gradient_evaluations_per_step(c); };
-  if (std::any_of(firsts.begin(), firsts.end(),
-                  [&](const RunFiles* run) { return cost(run->configuration) != cost(first); }))
+  const std::int64_t cost = gradient_evaluations_per_step(first);
+  if (std::ranges::any_of(runs, [&](const auto& r) { return gradient_evaluations_per_step(r.configuration) != cost; }))
     add_langevin_curves(page, groups, first, Axis::gradient_evaluations);
   page.sections.push_back(runs_section(all, true));
   report::Section laws{.heading = "The laws and their samples at the end"};
