@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 namespace program {
@@ -60,21 +61,14 @@ std::optional<report::Series> curve(const Group& group, const std::string& label
   if (!longest) return std::nullopt;
   s.x = *column(*longest, axis);
   for (std::size_t i = 0; i < s.x.size(); ++i) {
-    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    std::size_t count = 0;
-    for (const RunTable* run : group.runs) {
-      const auto* c = column(*run, name);
-      if (!c || i >= c->size() || !std::isfinite((*c)[i])) continue;
-      sum += (*c)[i];
-      low = std::min(low, (*c)[i]);
-      high = std::max(high, (*c)[i]);
-      ++count;
-    }
-    constexpr double gap = std::numeric_limits<double>::quiet_NaN();
-    s.y.push_back(count ? sum / static_cast<double>(count) : gap);
+    std::vector<double> v;
+    for (const RunTable* run : group.runs)
+      if (const auto* c = column(*run, name); c && i < c->size() && std::isfinite((*c)[i])) v.push_back((*c)[i]);
+    if (v.empty()) v.push_back(std::numeric_limits<double>::quiet_NaN());  // a gap
+    s.y.push_back(std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()));
     if (group.runs.size() > 1) {
-      s.low.push_back(count ? low : gap);
-      s.high.push_back(count ? high : gap);
+      s.low.push_back(std::ranges::min(v));
+      s.high.push_back(std::ranges::max(v));
     }
   }
   return s;

@@ -7,8 +7,6 @@
 
 #include <functional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace program {
 

@@ -70,12 +70,16 @@ std::vector<double> coordinate(const Population<float>* points, std::size_t j) {
   return values;
 }
 
+const Population<float>* points_of(const Target* target) { return target ? &target->points : nullptr; }
+
 std::string draw_on_the_line(const LawPicture& picture, const Window& w, const MixtureLogDensity& log_density) {
   report::HistogramPlot plot{.title = picture.title,
                              .x_label = "x",
                              .x_min = w.x_min,
                              .x_max = w.x_max,
-                             .samples = coordinate(picture.samples, 0)};
+                             .samples = coordinate(picture.samples, 0),
+                             .data = coordinate(points_of(picture.target), 0),
+                             .data_label = picture.target ? picture.target->name : ""};
   report::Series curve{"density of " + picture.law_name, {}, {}};
   for (int i = 0; i <= 300; ++i) {
     const double x = w.x_min + (w.x_max - w.x_min) * i / 300;
@@ -83,10 +87,6 @@ std::string draw_on_the_line(const LawPicture& picture, const Window& w, const M
     curve.y.push_back(std::exp(log_density(std::array{x})));
   }
   plot.curves.push_back(std::move(curve));
-  if (picture.target) {
-    plot.data = coordinate(&picture.target->points, 0);
-    plot.data_label = picture.target->name;
-  }
   return report::to_svg(plot);
 }
 
@@ -99,6 +99,11 @@ report::DensityPlot plane_plot(const LawPicture& picture, const Window& w, const
                            .y_max = w.y_max,
                            .columns = nodes,
                            .rows = nodes,
+                           .point_x = coordinate(picture.samples, 0),
+                           .point_y = coordinate(picture.samples, 1),
+                           .data_x = coordinate(points_of(picture.target), 0),
+                           .data_y = coordinate(points_of(picture.target), 1),
+                           .data_label = picture.target ? picture.target->name : "",
                            .markers = picture.markers,
                            .x_label = coordinate_name(0, 2),
                            .y_label = coordinate_name(1, 2),
@@ -109,13 +114,6 @@ report::DensityPlot plane_plot(const LawPicture& picture, const Window& w, const
   for (std::size_t r = 0; r < nodes; ++r)
     for (std::size_t c = 0; c < nodes; ++c)
       plot.density.push_back(std::exp(log_density(std::array{node(w.x_min, w.x_max, c), node(w.y_min, w.y_max, r)})));
-  plot.point_x = coordinate(picture.samples, 0);
-  plot.point_y = coordinate(picture.samples, 1);
-  if (picture.target) {
-    plot.data_x = coordinate(&picture.target->points, 0);
-    plot.data_y = coordinate(&picture.target->points, 1);
-    plot.data_label = picture.target->name;
-  }
   return plot;
 }
 

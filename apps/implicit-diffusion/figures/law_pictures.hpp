@@ -2,13 +2,10 @@
 #pragma once
 
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/population.hpp"
 #include "implicit_diffusion/report/density_plot.hpp"
 #include "implicit_diffusion/report/page.hpp"
 
 #include <limits>
-#include <string>
-#include <vector>
 
 namespace program {
 

@@ -1,16 +1,14 @@
 #include "figures/run_tables.hpp"
 
-#include "experiment/json.hpp"
 #include "figures/curves.hpp"
 #include "figures/tables.hpp"
-#include "implicit_diffusion/io/file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 
 namespace program {
 
@@ -92,17 +90,14 @@ report::Page repeats_page(const Common& c, const std::string& what, std::span<co
   if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
   for (const FigureName& f : figure_names) {
     if (f.value == &Figures::reward && !with_reward) continue;
-    double sum = 0, low = std::numeric_limits<double>::infinity(), high = -low;
-    for (const RunTable* run : runs) {
-      const double v = run->summary.figures.*f.value;
-      sum += v;
-      low = std::min(low, v);
-      high = std::max(high, v);
-    }
-    const auto text = [&](double v) { return minus(figure_text(v, f.digits)); };
-    if (std::isfinite(sum))
-      page.facts.push_back({f.title, text(sum / static_cast<double>(runs.size())),
-                            fmt::format("mean of {} runs, {} to {}", runs.size(), text(low), text(high))});
+    std::vector<double> v;
+    for (const RunTable* run : runs) v.push_back(run->summary.figures.*f.value);
+    const double mean = std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+    const auto text = [&](double number) { return minus(figure_text(number, f.digits)); };
+    if (std::isfinite(mean))
+      page.facts.push_back({f.title, text(mean),
+                            fmt::format("mean of {} runs, {} to {}", runs.size(), text(std::ranges::min(v)),
+                                        text(std::ranges::max(v)))});
   }
   return page;
 }

@@ -4,9 +4,7 @@
 #include "experiment/run_directory.hpp"
 #include "implicit_diffusion/report/page.hpp"
 
-#include <filesystem>
 #include <span>
-#include <string>
 
 namespace program {
 

@@ -4,8 +4,6 @@
 #include "implicit_diffusion/report/page.hpp"
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 namespace program {
 

@@ -180,10 +180,8 @@ void check_stationary_law(const LangevinConfiguration& c, const Matrix& precisio
   double bias = 0;
   for (std::size_t k = 0; k < error.size(); ++k) bias = std::max(bias, std::abs(expected[k] - unbiased[k]) / error[k]);
   const char* const wrong = "  without the bias of the step";
-  if (bias > 2 * largest_z)
-    rows.push_back(must_be_off(compare_means(wrong, unbiased, got, error)));
-  else
-    rows.push_back(left_out(wrong, fmt::format("at step_size {} it is too small to be seen", g)));
+  rows.push_back(bias > 2 * largest_z ? must_be_off(compare_means(wrong, unbiased, got, error))
+                                      : left_out(wrong, fmt::format("at step_size {} it is too small to be seen", g)));
 }
 
 template <class Real>
@@ -228,10 +226,9 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
                          unrolled_gradient(c, probes, probes.fast, in_single_precision(probes.points)),
                          tolerances(unit_theta, 1, single_precision_errors * probes.rounding * height)));
   const char* const minus = "  minus unrolled";
-  if (compare("", std::vector<double>(unrolled.size()), unrolled, allowed).verdict == Verdict::off)
-    rows.push_back(must_be_off(compare(minus, quotients, scaled(unrolled, -1), allowed)));
-  else
-    rows.push_back(left_out(minus, "the unrolled gradient vanishes"));
+  const bool vanishes = compare("", scaled(unrolled, 0), unrolled, allowed).verdict == Verdict::ok;
+  rows.push_back(vanishes ? left_out(minus, "the unrolled gradient vanishes")
+                          : must_be_off(compare(minus, quotients, scaled(unrolled, -1), allowed)));
 
   // Guidance.
   const Potential<double> bent = prepared(guided<double>(probes.exact, reward, spec.lambda), probes.theta);

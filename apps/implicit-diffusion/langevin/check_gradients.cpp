@@ -33,6 +33,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 namespace program {
 namespace {
@@ -334,10 +335,9 @@ void check_blocks(const LangevinConfiguration& c, const ProbePoints& probes, Row
   rows.push_back(compare("three blocks, written out", expected, alone, allowed));
   rows.push_back(compare("three blocks and a step", expected, at_once, allowed));
   const char* const wrong = "  without the last block";
-  if (const CheckRow row = compare(wrong, expected, without, allowed); row.error > 2 * row.allowed)
-    rows.push_back(must_be_off(compare(wrong, without, alone, allowed)));
-  else
-    rows.push_back(left_out(wrong, "the gradient is too small for it to be seen"));
+  const CheckRow lost = compare(wrong, expected, without, allowed);
+  rows.push_back(lost.error > 2 * lost.allowed ? must_be_off(compare(wrong, without, alone, allowed))
+                                               : left_out(wrong, "the gradient is too small for it to be seen"));
 }
 
 // theta moved by half a unit in every parameter, up or down by chance.

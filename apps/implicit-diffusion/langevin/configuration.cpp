@@ -58,9 +58,7 @@ void check_size(const LangevinConfiguration& c, std::size_t dimension, std::size
 
 bool has_inner_steps(Method method) { return method == Method::nested || method == Method::unrolled; }
 
-bool moves_theta(Method method) {
-  return method == Method::implicit || method == Method::nested || method == Method::unrolled;
-}
+bool moves_theta(Method method) { return method == Method::implicit || has_inner_steps(method); }
 
 std::int64_t gradient_evaluations_per_step(const LangevinConfiguration& c) {
   return has_inner_steps(c.method) ? c.inner_steps : 1;

@@ -4,8 +4,6 @@
 #include "figures/curves.hpp"
 #include "langevin/configuration.hpp"
 
-#include <vector>
-
 namespace program {
 
 // The configuration is that of the first run.

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <vector>
 
 namespace program {
 

@@ -4,9 +4,7 @@
 #include "implicit_diffusion/loop/state.hpp"
 #include "langevin/configuration.hpp"
 
-#include <optional>
 #include <span>
-#include <string>
 
 namespace program {
 

@@ -3,9 +3,6 @@
 
 #include "implicit_diffusion/langevin/law.hpp"
 
-#include <cstddef>
-#include <vector>
-
 namespace program {
 
 // For each component of one mixture a component of the other, all different, so that the sum of the squared distances

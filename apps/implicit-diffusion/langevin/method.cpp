@@ -91,12 +91,11 @@ RunResult run_method(const LangevinConfiguration& c, Workers* workers, const Run
   const Potential<float> potential = c.potential.make();
   const SchedulePair rate = rates(c);
   const LangevinOptions options{.step_size = rate.sampler, .noise = noise, .workers = workers};
-  const auto n = static_cast<std::size_t>(c.particles);
   const AnyStart<float> start = make_start(c, potential.dimension());
 
-  RunResult r{
-      {.step = 0, .theta = c.start.theta, .population = Population<float>(n, potential.dimension()), .optimizer = {}},
-      {}};
+  RunResult r;
+  r.state.theta = c.start.theta;
+  r.state.population = Population<float>(static_cast<std::size_t>(c.particles), potential.dimension());
   start.draw(r.state.population, 0);
   if (moves_theta(c.method)) r.state.optimizer = AnyOptimizer::make(c.optimizer, rate.optimizer);
   if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;

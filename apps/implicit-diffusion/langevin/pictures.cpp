@@ -81,10 +81,6 @@ void LawPictures::find_target(const ReferenceSpec& reference) {
   }
 }
 
-GaussianMixture LawPictures::law(std::span<const double> theta) const {
-  return marginal(*potential_.law(theta), shown_);
-}
-
 std::string LawPictures::thumbnail(const std::string& title, std::span<const double> theta,
                                    const Population<float>& x) const {
   return draw_thumbnail({title, "", law(theta), &x, nullptr, {}}, window_);

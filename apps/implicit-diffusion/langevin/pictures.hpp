@@ -20,7 +20,7 @@ class LawPictures {
   std::string thumbnail(const std::string& title, std::span<const double> theta, const Population<float>& x) const;
 
  private:
-  GaussianMixture law(std::span<const double> theta) const;
+  GaussianMixture law(std::span<const double> theta) const { return marginal(*potential_.law(theta), shown_); }
   const Target* target() const { return target_ ? &*target_ : nullptr; }
   implicit_diffusion::report::Figure start(bool narrow) const;
   void find_target(const ReferenceSpec& reference);

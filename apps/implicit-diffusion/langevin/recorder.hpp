@@ -6,9 +6,6 @@
 #include "experiment/summary.hpp"
 #include "langevin/method.hpp"
 
-#include <optional>
-#include <vector>
-
 namespace program {
 
 // The mean over points of the log of a law's density.

@@ -117,15 +117,11 @@ report::Table wells_table(const RunFiles& run, const GaussianMixture& start, con
 // Rows for each component at the start and at the end, then those of the reference.
 report::Table components_table(const GaussianMixture& start, const GaussianMixture& end,
                                const std::optional<GaussianMixture>& reference) {
-  struct Row {
-    const GaussianMixture* law;
-    std::size_t component;
-  };
   const std::size_t n = start.weights.size(), shown = std::min(n, most_components);
-  std::vector<Row> rows;
+  std::vector<std::pair<const GaussianMixture*, std::size_t>> rows;  // a component of a law each
   report::Table table{n > 1 ? std::vector<std::string>{"component", ""} : std::vector<std::string>{""}, {}};
   const auto add_row = [&](const char* when, const GaussianMixture& law, std::size_t i) {
-    rows.push_back({&law, i});
+    rows.emplace_back(&law, i);
     table.rows.emplace_back();
     if (n > 1) table.rows.back().push_back(fmt::format("{}", i + 1));
     table.rows.back().emplace_back(when);
@@ -137,8 +133,8 @@ report::Table components_table(const GaussianMixture& start, const GaussianMixtu
   for (std::size_t i = 0; reference && i < shown; ++i) add_row("reference", *reference, i);
 
   const std::size_t d = start.dimension(), axes = std::min<std::size_t>(d, 3);
-  const auto component = [&](std::size_t r) -> const Gaussian& { return rows[r].law->components[rows[r].component]; };
-  if (n > 1) add_column(table, "weight", [&](std::size_t r) { return rows[r].law->weights[rows[r].component]; });
+  const auto component = [&](std::size_t r) -> const Gaussian& { return rows[r].first->components[rows[r].second]; };
+  if (n > 1) add_column(table, "weight", [&](std::size_t r) { return rows[r].first->weights[rows[r].second]; });
   for (std::size_t a = 0; a < axes; ++a)
     add_column(table, "mean " + coordinate_name(a, d), [&](std::size_t r) { return component(r).mean[a]; });
   for (std::size_t a = 0; a < axes; ++a)

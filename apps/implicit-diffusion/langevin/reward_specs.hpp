@@ -5,6 +5,9 @@
 #include "implicit_diffusion/langevin/reward.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <variant>
 
 namespace program {

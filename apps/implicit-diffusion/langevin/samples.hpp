@@ -3,10 +3,8 @@
 
 #include "implicit_diffusion/population.hpp"
 
-#include <cstddef>
 #include <filesystem>
 #include <mutex>
-#include <optional>
 
 namespace program {
 

@@ -22,11 +22,10 @@ LangevinComparison read_langevin_comparison_configuration(const Document& d) {
   const std::vector<Method> chosen = read_methods(own, "methods");
   if (chosen.empty()) own.fail("methods", "missing: the methods to compare");
   const std::vector<std::int64_t> inner = own.integers("inner_steps", {1}, 1);
-  for (std::size_t i = 0; i < chosen.size(); ++i)
-    if (std::count(chosen.begin(), chosen.end(), chosen[i]) > 1)
-      own.fail("methods", fmt::format("{} is there twice", to_string(chosen[i])));
+  for (const Method m : chosen)
+    if (std::ranges::count(chosen, m) > 1) own.fail("methods", fmt::format("{} is there twice", to_string(m)));
   for (const std::int64_t t : inner)
-    if (std::count(inner.begin(), inner.end(), t) > 1) own.fail("inner_steps", fmt::format("{} is there twice", t));
+    if (std::ranges::count(inner, t) > 1) own.fail("inner_steps", fmt::format("{} is there twice", t));
   if (inner.empty()) own.fail("inner_steps", "empty: one number of steps at least is needed");
   all.seeds = own.integer("seeds", 10, 1, 100'000);
   const std::vector<std::string> variants = own.texts("variants", {});

@@ -3,7 +3,6 @@
 #include "figures/tables.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "implicit_diffusion/report/chart.hpp"
 #include "langevin/comparison/claims.hpp"
 #include "langevin/curves.hpp"
 #include "langevin/pictures.hpp"
@@ -25,12 +24,6 @@ struct SettingRuns {
   const Setting* setting;
   std::vector<RunFiles> runs;
 };
-
-Group group_of(const SettingRuns& s) {
-  Group g{label_of(*s.setting), {}};
-  for (const RunFiles& run : s.runs) g.runs.push_back(&run);
-  return g;
-}
 
 // Of the settings of a method the one with the most inner steps, or with the least.
 const SettingRuns* find(const std::vector<SettingRuns>& all, Method m, bool most = true) {
@@ -237,9 +230,13 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
                              .tables = {verdicts}});
   if (report::Section laws = law_section(all); !laws.figures.empty()) page.sections.push_back(std::move(laws));
   std::vector<Group> groups;
-  for (const SettingRuns* s : drawn(all)) groups.push_back(group_of(*s));
+  const std::vector<const SettingRuns*> shown = drawn(all);
+  for (const SettingRuns* s : shown) {
+    groups.push_back({label_of(*s->setting), {}});
+    for (const RunFiles& run : s->runs) groups.back().runs.push_back(&run);
+  }
   if (!groups.empty()) {
-    const LangevinConfiguration& first = drawn(all).front()->runs.front().configuration;
+    const LangevinConfiguration& first = shown.front()->runs.front().configuration;
     add_langevin_curves(page, groups, first);
     add_langevin_curves(page, groups, first, Axis::gradient_evaluations);
   }
