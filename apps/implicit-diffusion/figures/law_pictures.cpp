@@ -52,10 +52,9 @@ void Window::include(std::size_t axis, double low, double high) {
 GaussianMixture marginal(const GaussianMixture& m, std::size_t d) {
   GaussianMixture out{m.weights, {}};
   for (const Gaussian& g : m.components) {
-    const std::size_t full = g.mean.size();
     Gaussian part{{g.mean.begin(), g.mean.begin() + static_cast<std::ptrdiff_t>(d)}, {}};
     for (std::size_t a = 0; a < d; ++a)
-      for (std::size_t b = 0; b < d; ++b) part.covariance.push_back(g.covariance[a * full + b]);
+      for (std::size_t b = 0; b < d; ++b) part.covariance.push_back(g.covariance[a * g.mean.size() + b]);
     out.components.push_back(std::move(part));
   }
   return out;

@@ -51,16 +51,15 @@ struct Part {
 
 std::vector<Part> parts_of(const LangevinConfiguration& c) {
   std::vector<Part> parts;
-  const auto keep = [&](std::string name, bool reward, bool reference, bool base) {
-    parts.push_back({std::move(name), c});
-    if (!reward) parts.back().c.reward.reset();
-    if (!reference) parts.back().c.reference.reset();
-    if (!base) parts.back().c.base.reset();
+  const auto add_without = [&](const char* name, auto... terms) {
+    parts.push_back({name, c});
+    ((parts.back().c.*terms).reset(), ...);
   };
-  if (c.reward) keep("grad -E[R]", true, false, false);
-  if (c.reference) keep("grad KL(reference || pi)", false, true, false);
-  if (c.base) keep("grad KL(pi || base)", false, false, true);
-  if (parts.size() > 1) keep("grad of the sum", true, true, true);
+  using C = LangevinConfiguration;
+  if (c.reward) add_without("grad -E[R]", &C::reference, &C::base);
+  if (c.reference) add_without("grad KL(reference || pi)", &C::reward, &C::base);
+  if (c.base) add_without("grad KL(pi || base)", &C::reward, &C::reference);
+  if (parts.size() > 1) add_without("grad of the sum");
   return parts;
 }
 

@@ -40,19 +40,11 @@ std::string divergence_advice(const LangevinConfiguration& c, std::span<const do
 }
 
 std::string describe_divergence(const Divergence& d, const LangevinConfiguration& c, std::span<const double> theta) {
-  std::string text = fmt::format("diverged at step {}: ", d.step);
-  switch (d.where) {
-    case Divergence::Where::sample:
-      text += fmt::format("coordinate {} of sample {} is not finite", d.coordinate + 1, d.sample);
-      break;
-    case Divergence::Where::gradient:
-      text += fmt::format("coordinate {} of the gradient is not finite", d.coordinate + 1);
-      break;
-    case Divergence::Where::parameter:
-      text += fmt::format("coordinate {} of theta left the domain of the potential", d.coordinate + 1);
-      break;
-  }
-  return text + "; " + divergence_advice(c, theta, d.where);
+  std::string what = "of theta left the domain of the potential";
+  if (d.where == Divergence::Where::sample) what = fmt::format("of sample {} is not finite", d.sample);
+  if (d.where == Divergence::Where::gradient) what = "of the gradient is not finite";
+  return fmt::format("diverged at step {}: coordinate {} {}; {}", d.step, d.coordinate + 1, what,
+                     divergence_advice(c, theta, d.where));
 }
 
 }  // namespace program

@@ -14,8 +14,9 @@ namespace program {
 using namespace implicit_diffusion;
 namespace fs = std::filesystem;
 
-RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration) {
+RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration, std::uint64_t seed) {
   require_run(folder);
+  configuration.set_seed(seed);
   RunFiles run{read_run_table(folder, {"step", "gradient_evaluations", "seconds", "reward"}), std::move(configuration)};
   const auto refuse = [&](const char* file, const std::string& what) {
     throw Error(ErrorKind::data, io::display(folder / file), what);

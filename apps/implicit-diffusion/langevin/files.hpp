@@ -13,7 +13,8 @@ struct RunFiles : RunTable {
   Population<float> samples = {};                                          // empty where the run diverged
   std::vector<std::pair<std::int64_t, Population<float>>> snapshots = {};  // after those steps
 };
-RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration);
+// The seed may be another than the configuration's.
+RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration, std::uint64_t seed);
 
 // Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
 void write_run(const std::filesystem::path& folder, const RunResult& result, const Recorder& recorder,

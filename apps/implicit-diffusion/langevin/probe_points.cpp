@@ -1,5 +1,7 @@
 #include "langevin/probe_points.hpp"
 
+#include "implicit_diffusion/population_arrays.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -60,8 +62,7 @@ ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<doubl
 
 double ProbePoints::height(const RewardSpec& spec) const {
   const Reward<double> reward = spec.make<double>();
-  Population<double> centre(1, points.dimension());
-  for (std::size_t j = 0; j < centre.dimension(); ++j) centre(0, j) = spec.centre[j];
+  const auto centre = from_rows<double, double>(spec.centre, spec.centre.size());
   return std::max(largest(values(reward, points)), largest(values(reward, centre)));
 }
 
@@ -78,10 +79,7 @@ std::vector<double> ProbePoints::moved(std::size_t k, double t) const {
 }
 
 Population<float> in_single_precision(const Population<double>& x) {
-  Population<float> y(x.size(), x.dimension());
-  for (std::size_t j = 0; j < x.dimension(); ++j)
-    for (std::size_t i = 0; i < x.size(); ++i) y(i, j) = static_cast<float>(x(i, j));
-  return y;
+  return from_rows<float, double>(to_rows(x), x.dimension());
 }
 
 double largest(std::span<const double> numbers) {

@@ -68,12 +68,10 @@ Measures::Measures(const LangevinConfiguration& c, Workers* workers)
     : potential_(c.potential.make()), samples_its_law_(c.method != Method::guided), workers_(workers) {
   if (!c.theta_opt.empty()) optimal_ = prepared(potential_, c.theta_opt);
   if (c.reward) reward_ = c.reward->make();
-  if (c.reference) {
-    if (c.reference->data)
-      data_ = &reference_data(c, potential_);
-    else if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
+  if (c.reference && c.reference->data) data_ = &reference_data(c, potential_);
+  if (c.reference && !c.reference->data)
+    if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
       divergence_.emplace(law);
-  }
 }
 
 double Measures::log_likelihood(const Population<float>& x) const {

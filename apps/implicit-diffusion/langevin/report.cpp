@@ -249,12 +249,8 @@ std::string langevin_repeats_report(const LangevinConfiguration& c, const std::v
 std::string LangevinExperiment::report(const std::filesystem::path& folder) const {
   const LangevinConfiguration& c = configuration();
   std::vector<RunFiles> runs;
-  for (const auto& f : repeats_of(folder)) {
-    LangevinConfiguration one = c;
-    one.set_seed(seed_of_repeat(f));
-    runs.push_back(read_run(f, std::move(one)));
-  }
-  return runs.empty() ? run_report(read_run(folder, c)) : langevin_repeats_report(c, runs);
+  for (const auto& f : repeats_of(folder)) runs.push_back(read_run(f, c, seed_of_repeat(f)));
+  return runs.empty() ? run_report(read_run(folder, c, c.seed)) : langevin_repeats_report(c, runs);
 }
 
 }  // namespace program

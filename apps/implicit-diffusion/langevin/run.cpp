@@ -17,7 +17,6 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-namespace fs = std::filesystem;
 
 // For each component of the learnt mixture the one of the target that it stands for.
 std::optional<std::vector<std::size_t>> permutation(const LangevinConfiguration& c, std::span<const double> theta) {
@@ -74,10 +73,9 @@ std::string closing_table(const Summary& s) {
 void check_inputs(const LangevinConfiguration& c, const RunOptions& o) {
   check_files(c);
   if (!o.overwrite) return;
-  const fs::path folder = output_folder(o, c);
   for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples.get()},
                                   {"reference.data", c.reference ? c.reference->data.get() : nullptr}})
-    if (file && is_replaced(folder, file->path()))
+    if (file && is_replaced(output_folder(o, c), file->path()))
       throw Error(
           ErrorKind::usage, key,
           fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file->path())));

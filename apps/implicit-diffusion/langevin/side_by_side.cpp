@@ -24,7 +24,7 @@ RunFiles read_langevin_run(const std::filesystem::path& folder) {
   if (!langevin)
     throw Error(ErrorKind::usage, io::display(folder),
                 "is not the folder of a single Langevin run: it cannot be compared");
-  return read_run(folder, langevin->configuration());
+  return read_run(folder, langevin->configuration(), langevin->configuration().seed);
 }
 
 }  // namespace

@@ -159,9 +159,7 @@ std::optional<RunFiles> read_finished(const fs::path& folder, const Setting& set
   const fs::path place = folder_of(folder, setting, seed);
   std::error_code error;
   if (!fs::exists(place / "summary.json", error)) return std::nullopt;
-  LangevinConfiguration configuration = setting.configuration;
-  configuration.set_seed(seed);
-  RunFiles run = read_run(place, std::move(configuration));
+  RunFiles run = read_run(place, setting.configuration, seed);
   if (run.summary.status == "interrupted") return std::nullopt;
   // In the order of the configuration, which summary.json need not keep.
   std::vector<Reached> reached;

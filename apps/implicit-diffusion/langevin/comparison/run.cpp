@@ -109,9 +109,8 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   Progress progress(c.experiment, tasks.size(), work, o.quiet);
   if (o.resume) {
     std::error_code error;
-    const auto finished = std::count_if(folders.begin(), folders.end(), [&](const FolderRun& f) {
-      return fs::exists(f.folder / "summary.json", error);
-    });
+    const auto finished =
+        std::ranges::count_if(folders, [&](const auto& f) { return fs::exists(f.folder / "summary.json", error); });
     progress.say(fmt::format("{} of {} runs have ended already; others go on from their checkpoints, or begin",
                              finished, tasks.size()));
   }
