@@ -13,11 +13,9 @@
 
 namespace implicit_diffusion {
 
-RingPotential::RingPotential(std::size_t n, std::size_t harmonics) : harmonics_(harmonics) {
+RingPotential::RingPotential(std::size_t n, std::size_t harmonics)
+    : harmonics_(harmonics), cosines_(n), sines_(n), values_(n) {
   require(harmonics > 0 && n > 2 * harmonics, "ring", "{} states are too few for {} harmonics", n, harmonics);
-  cosines_.resize(n);
-  sines_.resize(n);
-  values_.resize(n);
   for (std::size_t i = 0; i < n; ++i) {
     const double x = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n);
     cosines_[i] = std::cos(x);
@@ -40,11 +38,9 @@ RingChain::RingChain(RingOptions options)
       matrix_(move_pattern(Graph::ring(options.states, options.width))) {}
 
 double RingChain::shift(std::size_t i, std::size_t k) const {
-  const auto n = static_cast<std::ptrdiff_t>(options_.states), w = static_cast<std::ptrdiff_t>(options_.width);
-  std::ptrdiff_t s = static_cast<std::ptrdiff_t>(k) - static_cast<std::ptrdiff_t>(i);
-  if (s > w) s -= n;
-  if (s < -w) s += n;
-  return static_cast<double>(s);
+  const auto n = static_cast<double>(options_.states), w = static_cast<double>(options_.width);
+  const double s = static_cast<double>(k) - static_cast<double>(i);
+  return s > w ? s - n : s < -w ? s + n : s;
 }
 
 void RingChain::prepare(std::span<const double> theta) {

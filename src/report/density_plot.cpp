@@ -162,14 +162,6 @@ std::string draw_markers(const DensityPlot& plot, const svg::Frame& frame) {
   return out;
 }
 
-std::vector<std::string> notes_of(const DensityPlot& plot, const Points& samples, const Points& data) {
-  std::vector<std::string> notes;
-  if (!plot.density.empty()) notes.emplace_back("Contours: 10, 30, 50, 70, 90, 99 % of the mass.");
-  if (!plot.point_x.empty()) notes.push_back(samples.count("sample"));
-  if (!plot.data_x.empty()) notes.push_back(data.count("point", " of the " + plot.data_label));
-  return notes;
-}
-
 bool has_equal_scale(const DensityPlot& plot) {
   constexpr double most = 4;
   const double ratio = (plot.y_max - plot.y_min) / (plot.x_max - plot.x_min);
@@ -182,7 +174,10 @@ std::string to_svg(const DensityPlot& plot) {
   require_valid(plot);
   const Points samples(plot, plot.point_x, plot.point_y, most_points);
   const Points data(plot, plot.data_x, plot.data_y, most_data);
-  const std::vector<std::string> notes = notes_of(plot, samples, data);
+  std::vector<std::string> notes;
+  if (!plot.density.empty()) notes.emplace_back("Contours: 10, 30, 50, 70, 90, 99 % of the mass.");
+  if (!plot.point_x.empty()) notes.push_back(samples.count("sample"));
+  if (!plot.data_x.empty()) notes.push_back(data.count("point", " of the " + plot.data_label));
   std::string description = "Contours of a density and samples.";
   for (const std::string& note : notes) description += ' ' + note;
   for (const Marker& marker : plot.markers)
