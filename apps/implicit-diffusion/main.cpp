@@ -8,27 +8,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <csignal>
+#include <map>
 #include <new>
 
 namespace program {
 
 namespace {
 
-int exit_code(implicit_diffusion::ErrorKind kind) {
-  switch (kind) {
-    case implicit_diffusion::ErrorKind::usage:
-      return exit_usage;
-    case implicit_diffusion::ErrorKind::data:
-      return 65;
-    case implicit_diffusion::ErrorKind::missing:
-      return 66;
-    case implicit_diffusion::ErrorKind::output:
-      return 73;
-    case implicit_diffusion::ErrorKind::io:
-      return exit_io;
-  }
-  return exit_io;
-}
+using implicit_diffusion::ErrorKind;
+
+const std::map<ErrorKind, int> exit_codes{{ErrorKind::usage, exit_usage},
+                                          {ErrorKind::data, 65},
+                                          {ErrorKind::missing, 66},
+                                          {ErrorKind::output, 73},
+                                          {ErrorKind::io, exit_io}};
 
 // A standard stream that is closed would give its number to the next file that is opened, and messages would end up in
 // there. It becomes one that cannot be written.
@@ -48,7 +41,7 @@ int main(int argc, char** argv) {
     return program::dispatch(argc, argv);
   } catch (const implicit_diffusion::Error& e) {
     program::complain(e.what());
-    return program::exit_code(e.kind());
+    return program::exit_codes.at(e.kind());
   } catch (const std::bad_alloc&) {
     program::complain("memory: not enough for this run");
     return program::exit_io;

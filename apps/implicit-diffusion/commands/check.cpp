@@ -16,61 +16,31 @@ using implicit_diffusion::Error;
 using implicit_diffusion::ErrorKind;
 
 // Experiments beside those of `list`: every potential, every term of an objective, every reward that E[R] is known of.
-constexpr std::pair<const char*, const char*> fixed_experiments[] = {
+const Experiments fixed_experiments{
     {"quadratic", R"(step_size = 0.2
 normaliser = "n"
-[potential]
-kind = "quadratic"
-precision = [[2.0, 0.5], [0.5, 1.0]]
-[reward]
-kind = "quadratic"
-centre = [1.0, -1.0]
-lambda = 0.7
-[reference]
-theta = [-0.5, 0.5]
-beta = 1.5
-[base]
-theta = [0.0, 1.0]
-beta = 0.5
-[start]
-theta = [0.4, -0.3]
+potential = {kind = "quadratic", precision = [[2.0, 0.5], [0.5, 1.0]]}
+reward = {kind = "quadratic", centre = [1.0, -1.0], lambda = 0.7}
+reference = {theta = [-0.5, 0.5], beta = 1.5}
+base = {theta = [0.0, 1.0], beta = 0.5}
+start = {theta = [0.4, -0.3]}
 )"},
     {"logistic-wells", R"(order = "authors"
 step_size = 0.1
+reward = {kind = "bump", centre = [1.0, 0.5], width = 2.0}
+smooth_reward = {kind = "bump", centre = [1.0, 0.5], width = 2.0}
+base = {theta = [0.5, -1.0, 2.0], beta = 0.3}
+start = {theta = [0.5, -1.0, 2.0]}
 [potential]
 kind = "logistic-wells"
 centres = [[2.0, 0.0], [-1.0, 1.7320508], [-1.0, -1.7320508]]
 width = 1.0
 floor = 0.1
-[reward]
-kind = "bump"
-centre = [1.0, 0.5]
-width = 2.0
-[smooth_reward]
-kind = "bump"
-centre = [1.0, 0.5]
-width = 2.0
-[base]
-theta = [0.5, -1.0, 2.0]
-beta = 0.3
-[start]
-theta = [0.5, -1.0, 2.0]
 )"},
     {"mixture-cholesky", R"(step_size = 0.05
-[potential]
-kind = "mixture"
-components = 2
-covariance = "cholesky"
-[reward]
-kind = "smooth"
-centre = [1.0, 0.0]
-width = 8.0
-denominator = 1.0
-[smooth_reward]
-kind = "smooth"
-centre = [1.0, 0.0]
-width = 8.0
-denominator = 1.0
+potential = {kind = "mixture", components = 2, covariance = "cholesky"}
+reward = {kind = "smooth", centre = [1.0, 0.0], width = 8.0, denominator = 1.0}
+smooth_reward = {kind = "smooth", centre = [1.0, 0.0], width = 8.0, denominator = 1.0}
 [reference]
 logits = [1.5, 0.0]
 means = [[-2.0, 0.0], [1.0, -1.5]]
@@ -82,30 +52,22 @@ covariances = [[[1.0, 0.3], [0.3, 1.0]], [[0.5, 0.0], [0.0, 1.0]]]
 )"},
 };
 
-// All that is checked where no experiment is named, in the order of the kinds.
-std::vector<Problem> standard_problems(const Overrides& overrides) {
-  std::vector<std::pair<std::string, std::string>> experiments(built_in_experiments().begin(),
-                                                               built_in_experiments().end());
-  experiments.insert(experiments.end(), std::begin(fixed_experiments), std::end(fixed_experiments));
-  std::vector<Problem> all;
-  for (const std::string& kind : kind_names())
-    for (const auto& [name, text] : experiments)
-      if (kind_of(text, name) == kind)
-        for (Problem& p : read_experiment(text, name, overrides)->standard_checks()) all.push_back(std::move(p));
-  return all;
-}
-
-std::vector<Problem> problems(const CheckOptions& o) {
-  const Overrides overrides = overrides_of(o.set, o.seed);
+std::vector<Problem> problems(const ExperimentOptions& o) {
+  const Overrides overrides = overrides_of(o);
   if (!o.experiment.empty()) return load_experiment(o.experiment, overrides)->checks();
   if (!o.set.empty())
     throw Error(ErrorKind::usage, "--set", "changes one experiment: its name or file is missing, check NAME --set ...");
-  return standard_problems(overrides);
+  Experiments experiments = built_in_experiments();
+  experiments.insert(experiments.end(), fixed_experiments.begin(), fixed_experiments.end());
+  std::vector<Problem> all;
+  for (const auto& experiment : read_experiments(experiments, overrides))
+    for (Problem& p : experiment->standard_checks()) all.push_back(std::move(p));
+  return all;
 }
 
 }  // namespace
 
-int check(const CheckOptions& o) {
+int check(const ExperimentOptions& o) {
   use_isa(o.isa);
   const std::vector<Problem> all = problems(o);
   std::vector<CheckedProblem> checked(all.size());

@@ -18,15 +18,15 @@ void use_isa(const std::optional<Level>& isa) {
     }
 }
 
-Overrides overrides_of(const std::vector<std::string>& set, const std::optional<std::string>& seed) {
+Overrides overrides_of(const ExperimentOptions& o) {
   Overrides overrides;
-  for (const std::string& s : set) {
+  for (const std::string& s : o.set) {
     const std::size_t equals = s.find('=');
     if (equals == std::string::npos || equals == 0)
       throw Error(ErrorKind::usage, "--set", fmt::format("{} is not of the form key=value", io::excerpt(s)));
     overrides.set.push_back({s.substr(0, equals), s.substr(equals + 1), "--set " + s.substr(0, equals)});
   }
-  if (seed) overrides.set.push_back({"seed", *seed, "--seed"});
+  if (o.seed) overrides.set.push_back({"seed", *o.seed, "--seed"});
   return overrides;
 }
 
@@ -34,7 +34,7 @@ int run(const RunOptions& o) {
   if (o.resume && o.overwrite)
     throw Error(ErrorKind::usage, "--resume", "goes on with a run, --overwrite replaces it: one of them");
   use_isa(o.isa);
-  Overrides overrides = overrides_of(o.set, o.seed);
+  Overrides overrides = overrides_of(o);
   overrides.quick = o.quick;
   if (o.steps) overrides.set.push_back({"steps", *o.steps, "--steps"});
   std::unique_ptr<Experiment> experiment = load_experiment(o.experiment, overrides);

@@ -59,12 +59,6 @@ std::string toml_number(double v) {
   return s.find_first_of(".en") == std::string::npos ? s + ".0" : s;
 }
 
-std::string toml_number(const std::vector<double>& v) {
-  std::string s = "[";
-  for (std::size_t i = 0; i < v.size(); ++i) s += (i ? ", " : "") + toml_number(v[i]);
-  return s + "]";
-}
-
 std::string toml_string(std::string_view s) {
   std::string out = "\"";
   for (const char c : s) {

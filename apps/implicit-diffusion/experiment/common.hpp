@@ -1,6 +1,8 @@
 // What every kind of experiment has in common, and words about numbers and names.
 #pragma once
 
+#include "implicit_diffusion/simd/level.hpp"
+
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -51,13 +53,37 @@ struct Overrides {
   bool quick = false;  // the keys of the table `quick` take the place of the others
 };
 
+// What the command line says of an experiment, and of a run of it. The names and help of the options are in options.cpp.
+struct ExperimentOptions {
+  std::string experiment;                        // a name, or FILE.toml
+  std::optional<std::string> seed;               // as typed; none: as the file says
+  std::optional<implicit_diffusion::Level> isa;  // none: the best of this machine
+  std::vector<std::string> set;                  // key=value
+};
+struct RunOptions : ExperimentOptions {
+  std::optional<std::string> steps;
+  std::uint64_t repeats = 1, threads = 0;  // 0 threads: all cores
+  std::string output;                      // empty: runs/NAME-SEED
+  bool overwrite = false, print_config = false, quick = false, quiet = false, no_report = false, resume = false;
+};
+
 // The word among these that is closest to what was typed, if one is close.
 std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words);
 
 // A number as TOML and summary.json's keys have it: with a point or an exponent.
 std::string toml_number(double v);
-std::string toml_number(const std::vector<double>& v);
 // A string as TOML has it.
 std::string toml_string(std::string_view s);
+// Any value as TOML has it.
+inline std::string to_toml(bool v) { return v ? "true" : "false"; }
+inline std::string to_toml(std::int64_t v) { return std::to_string(v); }
+inline std::string to_toml(double v) { return toml_number(v); }
+inline std::string to_toml(const std::string& v) { return toml_string(v); }
+template <class T>
+std::string to_toml(const std::vector<T>& values) {
+  std::string list;
+  for (const T& v : values) list += (list.empty() ? "" : ", ") + to_toml(v);
+  return "[" + list + "]";
+}
 
 }  // namespace program

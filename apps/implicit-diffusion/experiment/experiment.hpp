@@ -6,7 +6,6 @@
 
 #include "experiment/check_rows.hpp"
 #include "experiment/common.hpp"
-#include "experiment/run_options.hpp"
 
 #include <filesystem>
 #include <functional>

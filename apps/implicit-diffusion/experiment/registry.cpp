@@ -29,45 +29,27 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 
+std::unique_ptr<Experiment> read(const Document& d) { return kind_in(d)(d); }
+
 }  // namespace
 
-std::vector<std::string> kind_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, read] : kinds) names.emplace_back(name);
-  return names;
-}
-
-std::string kind_of(std::string_view text, const std::string& name) {
-  return std::string(name_of(kind_in(read_document(text, name, name, ".", {})), kinds));
-}
-
-Description read_description(std::string_view text, const std::string& name) {
-  const Document d = read_document(text, name, name, ".", {});
-  TableReader top(d);
-  return {name, top.text("title", ""), top.text("duration", "")};
-}
-
-std::unique_ptr<Experiment> read_experiment(std::string_view text, const std::string& name,
-                                            const Overrides& overrides) {
-  const Document d = read_document(text, name, name, ".", overrides);
-  return kind_in(d)(d);
+std::vector<std::unique_ptr<Experiment>> read_experiments(const Experiments& texts, const Overrides& overrides) {
+  std::vector<std::unique_ptr<Experiment>> all;
+  for (const auto& [kind, reads] : kinds)
+    for (const auto& [name, text] : texts)
+      if (const Document d = read_document(text, name, name, ".", overrides); kind_in(d) == reads)
+        all.push_back(read(d));
+  return all;
 }
 
 std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, const Overrides& overrides) {
-  const auto read = [&](std::string_view text, const std::string& where, const std::string& name,
-                        const std::filesystem::path& folder) {
-    const Document d = read_document(text, where, name, folder, overrides);
-    return kind_in(d)(d);
-  };
-  const auto& experiments = built_in_experiments();
-  if (const auto found = experiments.find(name_or_file); found != experiments.end())
-    return read(found->second, found->first + ".toml", found->first, ".");
-
+  std::vector<std::string> names;
+  for (const auto& [name, text] : built_in_experiments()) {
+    if (name == name_or_file) return read(read_document(text, name + ".toml", name, ".", overrides));
+    names.push_back(name);
+  }
   const std::filesystem::path path(name_or_file);
-  const bool is_name = path.extension() != ".toml" && !path.has_parent_path() && !std::filesystem::exists(path);
-  if (is_name) {
-    std::vector<std::string> names;
-    for (const auto& [name, text] : experiments) names.push_back(name);
+  if (path.extension() != ".toml" && !path.has_parent_path() && !std::filesystem::exists(path)) {
     const auto near = nearest(name_or_file, names);
     throw Error(
         ErrorKind::usage, "experiment",
@@ -78,8 +60,8 @@ std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, con
     throw Error(ErrorKind::missing, io::display(path),
                 fmt::format("is a directory, a file is meant; did you mean {}?", io::display(path / "config.toml")));
   constexpr std::size_t longest = 16 << 20;
-  return read(io::read_file(path, longest), io::display(path), path.stem().string(),
-              path.has_parent_path() ? path.parent_path() : ".");
+  return read(read_document(io::read_file(path, longest), io::display(path), path.stem().string(),
+                            path.has_parent_path() ? path.parent_path() : ".", overrides));
 }
 
 }  // namespace program

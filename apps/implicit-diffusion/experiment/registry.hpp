@@ -3,10 +3,9 @@
 
 #include "experiment/experiment.hpp"
 
-#include <map>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace program {
@@ -14,21 +13,11 @@ namespace program {
 // The experiment of a name or a file. Throws a usage Error with the nearest name, or a missing one.
 std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, const Overrides& overrides);
 
-// The experiment of a text, called `name`.
-std::unique_ptr<Experiment> read_experiment(std::string_view text, const std::string& name, const Overrides& overrides);
-
-// The names of all kinds, in the order of the table.
-std::vector<std::string> kind_names();
-// The kind that the text of an experiment names.
-std::string kind_of(std::string_view text, const std::string& name);
-
-// The experiments inside the program, by name.
-const std::map<std::string, std::string>& built_in_experiments();
-
-// What `list` shows.
-struct Description {
-  std::string name, title, duration;
-};
-Description read_description(std::string_view text, const std::string& name);
+// Texts of experiments, with their names.
+using Experiments = std::vector<std::pair<std::string, std::string>>;
+// The ones inside the program, in the order of their names.
+const Experiments& built_in_experiments();
+// In the order of the kinds.
+std::vector<std::unique_ptr<Experiment>> read_experiments(const Experiments& texts, const Overrides& overrides);
 
 }  // namespace program

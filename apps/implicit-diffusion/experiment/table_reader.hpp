@@ -34,7 +34,7 @@ class TableReader {
   // The document must live as long.
   explicit TableReader(const Document& d) : TableReader(&d.table, "", d) {}
   // The table of that name in this one; it may be absent.
-  TableReader table(std::string_view key) { return {find_table(key), prefix_ + std::string(key) + ".", document_}; }
+  TableReader table(std::string_view key);
 
   bool has(std::string_view key) {
     know(key);
@@ -82,9 +82,6 @@ class TableReader {
   // The same, recorded as an absolute path, so that the resolved configuration can be moved.
   std::filesystem::path file(std::string_view key, const std::filesystem::path& folder);
 
-  // For a table that somebody else reads.
-  void check_table(std::string_view key) { (void)find_table(key); }
-
   // A key that was never asked for is a mistake. `others` are the tables that it may have been meant for.
   void finish(const std::vector<const TableReader*>& others) const;
 
@@ -110,21 +107,35 @@ class TableReader {
   std::size_t match(const toml::node& n, std::string_view key, const std::string& given,
                     const std::vector<std::string>& names) const;
 
+  bool knows(std::string_view key) const { return std::find(known_.begin(), known_.end(), key) != known_.end(); }
   void know(std::string_view key) {
-    if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+    if (!knows(key)) known_.emplace_back(key);
   }
   const toml::node* find(std::string_view key) {
     know(key);
     return table_ ? table_->get(key) : nullptr;
   }
-  // Null where the table is absent.
-  const toml::table* find_table(std::string_view key);
-  const toml::node& need(std::string_view key, std::string_view what);
+  // What `read` makes of a key's value or, where there is none, the fallback; recorded.
+  template <class T, class Read>
+  T get(std::string_view key, T fallback, Read&& read) {
+    if (const toml::node* n = find(key)) fallback = read(*n);
+    record(key, to_toml(fallback));
+    return fallback;
+  }
+  void need(std::string_view key, std::string_view what) const;
   [[noreturn]] void wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const;
+  std::string as_text(const toml::node& n, std::string_view key, std::string_view wanted = "a string") const;
   std::int64_t as_integer(const toml::node& n, std::string_view key, std::int64_t lowest, std::int64_t highest) const;
   double as_number(const toml::node& n, std::string_view key) const;
   std::vector<double> as_numbers(const toml::node& n, std::string_view key) const;
   Matrix as_matrix(const toml::node& n, std::string_view key) const;
+  template <class Read>
+  auto as_list(const toml::node& n, std::string_view key, std::string_view wanted, Read&& read) const {
+    if (!n.is_array()) wrong_type(n, key, wanted);
+    std::vector<decltype(read(n))> values;
+    for (const toml::node& v : *n.as_array()) values.push_back(read(v));
+    return values;
+  }
 
   const toml::table* table_;
   std::string prefix_;

@@ -185,7 +185,7 @@ std::vector<double> read_parameters(TableReader& t, const PotentialSpec& spec, c
     theta = t.numbers("theta", {});
   } else if (t.has("theta_file")) {
     theta = read_theta(t.locate("theta_file", folder), spec.make().parameters());
-    t.record("theta", toml_number(theta));  // the file may be gone or changed when this run is repeated
+    t.record("theta", to_toml(theta));  // the file may be gone or changed when this run is repeated
   } else {
     return std::visit(
         [&](const auto& part) {
