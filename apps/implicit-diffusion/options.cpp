@@ -40,7 +40,7 @@ Level level_called(const std::string& name) {
                              fmt::format("{} is not one of baseline, v3, v4", implicit_diffusion::io::excerpt(name)));
 }
 
-void add_isa(CLI::App* command, std::optional<Level>& chosen) {
+void add_isa(CLI::App* command, Isa& chosen) {
   const std::string help = fmt::format("instructions to use: baseline, v3 or v4 (default {}, the best of this machine)",
                                        to_string(implicit_diffusion::machine_level()));
   const auto choose = [&chosen](const std::string& name) { chosen = level_called(name); };
@@ -54,9 +54,10 @@ void add_text(CLI::App* command, const char* name, std::optional<std::string>& t
   command->add_option_function<std::string>(name, take, help)->type_name(type);
 }
 
-// An empty name would mean the default, which nobody asks for in this way.
-CLI::Validator not_empty() {
-  return {[](const std::string& name) { return name.empty() ? "'' is not a name" : ""; }, ""};
+// A name. An empty one would mean the default, which nobody asks for in this way.
+void add_name(CLI::App* command, const char* option, std::string& name, const char* help, const char* type) {
+  const auto check = [](const std::string& typed) { return typed.empty() ? "'' is not a name" : ""; };
+  command->add_option(option, name, help)->type_name(type)->check(CLI::Validator(check, ""));
 }
 
 // What run and check have in common.
@@ -86,9 +87,7 @@ void add_run(CommandLine& line) {
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   add_isa(command, o->isa);
-  command->add_option("--output", o->output, "folder of the run (default runs/NAME-SEED)")
-      ->type_name("DIR")
-      ->check(not_empty());
+  add_name(command, "--output", o->output, "folder of the run (default runs/NAME-SEED)", "DIR");
   add_set(command, o->set);
   command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
   command->add_flag("--resume", o->resume, "go on with the run that is in the folder, from its newest checkpoint");
@@ -103,9 +102,8 @@ void add_check(CommandLine& line) {
       "check",
       "Compare estimators and samplers with closed forms and finite differences; exit code 1 where one is off.",
       "check langevin-reward --set potential.width=1", check);
-  command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml (default: all, and more)")
-      ->type_name("")
-      ->check(not_empty());
+  add_name(command, "NAME", o->experiment, "name of an experiment (see list) or FILE.toml (default: all, and more)",
+           "");
   add_seed(command, o->seed);
   add_isa(command, o->isa);
   add_set(command, o->set);
@@ -117,9 +115,7 @@ void add_report(CommandLine& line) {
   command->add_option("DIR", o->folders, "folders of runs; one: its own report.html is made anew")
       ->required()
       ->type_name("");
-  command->add_option("--output", o->output, "the file (default: report.html, of one run in its folder)")
-      ->type_name("FILE")
-      ->check(not_empty());
+  add_name(command, "--output", o->output, "the file (default: report.html, of one run in its folder)", "FILE");
 }
 
 // CLI11's complaint, with the nearest word for an option or command that does not exist.
@@ -162,8 +158,8 @@ int dispatch(int argc, char** argv) {
   add_run(line);
   add_check(line);
   add_report(line);
-  const auto [command, o] = line.add("bench", "Fixed problems, verified, then timed.", "bench --isa v3", bench);
-  add_isa(command, o->isa);
+  const auto [command, isa] = line.add("bench", "Fixed problems, verified, then timed.", "bench --isa v3", bench);
+  add_isa(command, *isa);
 
   try {
     app.parse(argc, argv);

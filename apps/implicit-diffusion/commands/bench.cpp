@@ -20,12 +20,10 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <numbers>
-#include <optional>
 #include <thread>
 
 namespace program {
@@ -33,64 +31,68 @@ namespace {
 
 using namespace implicit_diffusion;
 
-std::string machine() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
+void require(bool right, const std::string& otherwise) {
+  if (!right) throw Error(ErrorKind::data, "bench", otherwise);
 }
 
-// Seconds of one call: the median of `repetitions`.
+// What a list of the kernel's says under a name; empty where it says nothing.
+std::string kernel_says(const char* file, std::string_view name) {
+  std::ifstream list(file);
+  for (std::string line; std::getline(list, line);)
+    if (line.starts_with(name)) return line.substr(line.find(':') + 2);
+  return "";
+}
+
+// Seconds of one call: the median of `repetitions`, each of so many calls.
 template <class Work>
-double median_seconds(Work&& work, int repetitions = 9) {
+double median_seconds(Work&& work, std::size_t calls = 1, std::size_t repetitions = 9) {
   std::vector<double> seconds;
-  for (int i = 0; i < repetitions; ++i) {
+  for (std::size_t i = 0; i < repetitions; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    work();
+    for (std::size_t k = 0; k < calls; ++k) work();
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + repetitions / 2, seconds.end());
-  return seconds[static_cast<std::size_t>(repetitions / 2)];
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(repetitions / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle / static_cast<double>(calls);
 }
 
-// Centres on a circle in the first two coordinates (on a line in one dimension).
-std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
-  std::vector<std::vector<double>> centres(wells, std::vector<double>(dimension));
-  for (std::size_t i = 0; i < wells; ++i) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(wells);
-    centres[i][0] = 4 * std::cos(angle);
-    if (dimension > 1) centres[i][1] = 4 * std::sin(angle);
-  }
-  return centres;
+// A point in the plane of the first two coordinates (on a line in one dimension).
+std::vector<double> point(std::size_t dimension, double x, double y) {
+  std::vector<double> p(dimension);
+  p[0] = x;
+  if (dimension > 1) p[1] = y;
+  return p;
 }
 
 // The single loop on a ring of wells with the paper's reward, ready to go on.
 template <class Real>
-class RewardLoop {
- public:
+struct RewardLoop {
+  LangevinEngine<Real> engine;
+  State<Population<Real>, GradientDescent> state;
+
   RewardLoop(std::size_t particles, std::size_t wells, std::size_t dimension, Workers* workers)
-      : engine_(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension),
-                {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
-        state_{0, std::vector<double>(wells), Population<Real>(particles, dimension), GradientDescent{{0.1}}} {
-    StandardNormalStart<Real>{Noise(1)}.draw(state_.population, 0);
-    for (std::size_t i = 0; i < wells; i += 2) state_.theta[i] = 1.5;
+      : engine(SoftmaxWells(ring(wells, dimension), 2.0), terms(dimension),
+               {.step_size = {0.2}, .noise = Noise(1), .workers = workers}),
+        state{0, std::vector<double>(wells), Population<Real>(particles, dimension), GradientDescent{{0.1}}} {
+    StandardNormalStart<Real>{Noise(1)}.draw(state.population, 0);
+    for (std::size_t i = 0; i < wells; i += 2) state.theta[i] = 1.5;
   }
+  void run(std::int64_t steps) { single_loop(engine, engine, state, {.steps = state.step + steps}); }
 
-  void run(std::int64_t steps) { single_loop(engine_, engine_, state_, {.steps = state_.step + steps}); }
-  const std::vector<double>& theta() const { return state_.theta; }
-
- private:
+  static std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
+    std::vector<std::vector<double>> centres;
+    for (std::size_t i = 0; i < wells; ++i) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(wells);
+      centres.push_back(point(dimension, 4 * std::cos(angle), 4 * std::sin(angle)));
+    }
+    return centres;
+  }
   static typename GradientEstimator<Real>::Terms terms(std::size_t dimension) {
-    std::vector<double> centre(dimension);
-    centre[0] = 4;
-    if (dimension > 1) centre[1] = 3.8;
     typename GradientEstimator<Real>::Terms t;
-    t.push_back(std::make_unique<RewardTerm<Real>>(HardReward(centre, 20, 2.5)));
+    t.push_back(std::make_unique<RewardTerm<Real>>(HardReward(point(dimension, 4, 3.8), 20, 2.5)));
     return t;
   }
-
-  LangevinEngine<Real> engine_;
-  State<Population<Real>, GradientDescent> state_;
 };
 
 // Nanoseconds for each particle and step of the single loop.
@@ -111,13 +113,10 @@ double two_threads_apart(const KernelSet& kernels) {
   Own own[2];
   Workers pair(2);
   const auto seconds = [&](std::size_t threads) {
-    return median_seconds(
-        [&] {
-          pair.for_each(threads, 1, [&](std::size_t t) {
-            for (int i = 0; i < 20'000; ++i) kernels.exponentials(own[t].work, groups_per_block, own[t].result);
-          });
-        },
-        25);
+    const auto work = [&](std::size_t t) {
+      for (int i = 0; i < 20'000; ++i) kernels.exponentials(own[t].work, groups_per_block, own[t].result);
+    };
+    return median_seconds([&] { pair.for_each(threads, 1, work); }, 1, 25);
   };
   const double one = seconds(1);
   return 2 * one / seconds(2);
@@ -132,24 +131,18 @@ void verify(std::string& text) {
   fast.run(steps);
   reference.run(steps);
   double worst = 0;
-  for (std::size_t j = 0; j < 6; ++j) worst = std::max(worst, std::abs(fast.theta()[j] - reference.theta()[j]));
+  for (std::size_t j = 0; j < 6; ++j) worst = std::max(worst, std::abs(fast.state.theta[j] - reference.state.theta[j]));
   text += fmt::format(
       "verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n",
       steps, worst);
-  if (!(worst < 1e-4))
-    throw Error(ErrorKind::data, "bench", fmt::format("lanes and double precision differ by {}", worst));
+  require(worst < 1e-4, fmt::format("lanes and double precision differ by {}", worst));
 }
 
 // What a call takes in memory beyond what there is before it, in megabytes: the peak of the resident memory, from the
 // counter that the kernel sets back on request (proc(5), clear_refs). None where it does not let us.
 template <class Work>
 std::optional<double> extra_megabytes(Work&& work) {
-  const auto kilobytes = [](const std::string& name) {
-    std::ifstream file("/proc/self/status");
-    for (std::string line; std::getline(file, line);)
-      if (line.starts_with(name)) return std::stod(line.substr(name.size()));
-    return 0.0;
-  };
+  const auto kilobytes = [](const char* name) { return std::stod(kernel_says("/proc/self/status", name)); };
   malloc_trim(0);  // what was freed before must not serve unseen
   if (std::ofstream file("/proc/self/clear_refs"); !(file << "5" << std::flush)) return std::nullopt;
   const double before = kilobytes("VmRSS:");
@@ -170,7 +163,7 @@ struct FirstCoordinate {
 template <class Real>
 struct DenoisingBench {
   MixtureScore<Spread::isotropic> model{6, 2};
-  std::vector<double> theta = std::vector<double>(24);
+  std::vector<double> theta = std::vector<double>(24), gradient = theta;
   ReverseChain<Real> chain;
   PathBatch<Real> batch;
 
@@ -188,17 +181,11 @@ struct DenoisingBench {
     DenoisingStart<Real>{Noise(1)}.draw(batch, 0);
     DenoisingSampler<Real>(chain).advance(batch, theta, {});
   }
-  // Along the path that was kept, and of a fresh batch in one go.
-  std::vector<double> adjoint() {
-    std::vector<double> g(24);
-    PathGradient<Real>(chain, FirstCoordinate{}).estimate(batch, theta, 0, g);
-    return g;
-  }
-  std::vector<double> gradient() {
-    std::vector<double> g(24);
+  // The gradient along the path that was kept, and of a fresh batch in one go.
+  void adjoint() { PathGradient<Real>(chain, FirstCoordinate{}).estimate(batch, theta, 0, gradient); }
+  void sample_and_adjoint() {
     DenoisingStart<Real>{Noise(1)}.draw(batch, 0);
-    PathGradient<Real>(chain, FirstCoordinate{}).sample_and_estimate(batch, theta, {}, g);
-    return g;
+    PathGradient<Real>(chain, FirstCoordinate{}).sample_and_estimate(batch, theta, {}, gradient);
   }
 };
 std::string denoising_chains() {
@@ -208,18 +195,20 @@ std::string denoising_chains() {
   // First: memory that was used before would not be seen.
   const std::optional<double> memory = extra_megabytes([] {
     DenoisingBench<float> bench(10'000);
-    (void)bench.gradient();
+    bench.sample_and_adjoint();
   });
   const std::optional<double> kept = extra_megabytes([] {
     DenoisingBench<float> bench(10'000);
     bench.sample();
-    (void)bench.adjoint();
+    bench.adjoint();
   });
   {
     DenoisingBench<float> single(1000);
     DenoisingBench<double> twice(1000);
+    single.sample_and_adjoint();
     twice.sample();
-    const std::vector<double> a = single.gradient(), b = twice.adjoint();
+    twice.adjoint();
+    const std::vector<double>&a = single.gradient, &b = twice.gradient;
     double difference = 0, size = 0;
     for (std::size_t j = 0; j < a.size(); ++j) {
       difference += (a[j] - b[j]) * (a[j] - b[j]);
@@ -228,7 +217,7 @@ std::string denoising_chains() {
     const double error = std::sqrt(difference / size);
     text += fmt::format(
         "  verified: its gradient, lanes against double precision: relative difference {:.1e} (allowed 1e-4)\n", error);
-    if (!(error < 1e-4)) throw Error(ErrorKind::data, "bench", "the gradient through a chain is wrong");
+    require(error < 1e-4, "the gradient through a chain is wrong");
   }
   // Forward keeps nothing of the path; the gradient is a fresh batch all the way and back; the adjoint alone is along a
   // path that was kept.
@@ -238,16 +227,12 @@ std::string denoising_chains() {
     DenoisingBench<float> forgets(n, denoising_steps), keeps(n);
     forgets.sample();
     keeps.sample();
-    const std::size_t calls = 20'000 / n;  // a few milliseconds would measure the moment
-    const auto nanoseconds = [&](auto&& work) {
-      return median_seconds([&] {
-               for (std::size_t i = 0; i < calls; ++i) work();
-             }) /
-             static_cast<double>(calls * n * denoising_steps) * 1e9;
+    const auto nanoseconds = [&](auto&& work) {  // 20 calls at once: a few milliseconds would measure the moment
+      return median_seconds(work, 20'000 / n) / static_cast<double>(n * denoising_steps) * 1e9;
     };
     const double forward = nanoseconds([&] { forgets.sample(); }),
-                 gradient = nanoseconds([&] { (void)forgets.gradient(); }),
-                 adjoint = nanoseconds([&] { (void)keeps.adjoint(); }), joint = joint_step(n);
+                 gradient = nanoseconds([&] { forgets.sample_and_adjoint(); }),
+                 adjoint = nanoseconds([&] { keeps.adjoint(); }), joint = joint_step(n);
     text += fmt::format("  {:>12}{:>10.2f}{:>12.2f}{:>12.2f}{:>14.2f}{:>22.2f}, {:.2f}\n", n, forward, gradient,
                         adjoint, joint, forward / joint, adjoint / joint);
   }
@@ -261,30 +246,29 @@ std::string denoising_chains() {
 
 // Gradients of a stationary law by the linear system, verified against the covariance that each is equal to.
 std::string finite_gradients() {
-  constexpr std::array<std::int64_t, 3> small{100, 300, 1000};
-  constexpr std::array<std::int64_t, 1> large{4000};
-  constexpr std::array<std::int64_t, 4> banded{1000, 10'000, 100'000, 1'000'000};
-  std::vector<GradientTiming> rows = time_gradients(small, {.dense = true});
-  for (const auto& more : {time_gradients(large, {.dense = true, .repeats = 0}), time_gradients(banded)})
-    rows.insert(rows.end(), more.begin(), more.end());
+  using Sizes = std::vector<std::int64_t>;
   std::string text = "\na gradient through the stationary law of a chain, by the linear system\n";
   text += fmt::format("  {:>12}{:>10}{:>12}{:>18}\n", "", "states", "ms", "relative error");
-  for (const GradientTiming& r : rows) {
-    if (!(r.gradient_error < 1e-8))
-      throw Error(ErrorKind::data, "bench",
-                  fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
-    text += fmt::format("  {:>12}{:>10}{:>12.3g}{:>18.1e}\n", r.dense ? "dense" : "banded", r.states, r.seconds * 1e3,
-                        r.gradient_error);
-  }
+  for (const auto& rows : {time_gradients(Sizes{100, 300, 1000}, {.dense = true}),
+                           time_gradients(Sizes{4000}, {.dense = true, .repeats = 0}),
+                           time_gradients(Sizes{1000, 10'000, 100'000, 1'000'000})})
+    for (const GradientTiming& r : rows) {
+      require(r.gradient_error < 1e-8,
+              fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
+      text += fmt::format("  {:>12}{:>10}{:>12.3g}{:>18.1e}\n", r.dense ? "dense" : "banded", r.states, r.seconds * 1e3,
+                          r.gradient_error);
+    }
   return text;
 }
 
 }  // namespace
 
-int bench(const BenchOptions& o) {
-  use_isa(o.isa);
-  std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n", machine(),
-                                 std::thread::hardware_concurrency(), to_string(active_level()));
+int bench(const Isa& isa) {
+  use_isa(isa);
+  const std::string machine = kernel_says("/proc/cpuinfo", "model name");
+  std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n",
+                                 machine.empty() ? "unknown processor" : machine, std::thread::hardware_concurrency(),
+                                 to_string(active_level()));
   verify(text);
 
   // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.
@@ -292,16 +276,8 @@ int bench(const BenchOptions& o) {
   alignas(64) static float work[7 * block_size], result[7 * block_size];
   for (std::size_t i = 0; i < std::size(work); ++i)
     work[i] = static_cast<float>(-60.0 * exp2_unit * static_cast<double>(i % 97) / 97);
-  constexpr int rounds = 4000;
   const NoiseKey key = Noise(1).at(Stream::sampling, {});
-  const auto timed = [](auto&& work_on) {
-    return median_seconds(
-               [&] {
-                 for (int i = 0; i < rounds; ++i) work_on();
-               },
-               25) /
-           rounds / block_size * 1e9;
-  };
+  const auto timed = [](auto&& work_on) { return median_seconds(work_on, 4000, 25) / block_size * 1e9; };
   const double bits = timed([&] { kernels.bits(key, 2, 0, groups_per_block, result); });
   const double normals = timed([&] { kernels.normals(key, 2, 0, groups_per_block, result); });
   const double exponentials = timed([&] { kernels.exponentials(work, 7 * groups_per_block, result); });
@@ -333,35 +309,33 @@ int bench(const BenchOptions& o) {
     const Pass<float> request{
         .noise = noise, .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite, .sums = sums, .signal = signal};
     const double time = timed([&] { pass(potential, x.block(0), request); });
-    if (nonfinite) throw Error(ErrorKind::data, "bench", "a sample of the ring is not finite");
+    require(!nonfinite, "a sample of the ring is not finite");
     return std::pair{time, static_cast<double>(x(7, 0))};
   };
   for (std::size_t i = 0; i < block_size; ++i) signal[i] = static_cast<float>(i % 7);
   const auto [by_hand, hand_sample] = ring(RingByHand{}, kernels.ring_by_hand);
   const auto [by_duals, dual_sample] = ring(RingByDuals{}, kernels.ring_by_duals);
-  if (!(std::abs(hand_sample - dual_sample) < 1e-3))
-    throw Error(ErrorKind::data, "bench", "derivatives by hand and by dual numbers lead to different samples");
+  require(std::abs(hand_sample - dual_sample) < 1e-3,
+          "derivatives by hand and by dual numbers lead to different samples");
   text += fmt::format(
       "\na ring with two parameters, its joint pass without the noise: derivatives by hand {:.2f}, by dual numbers "
       "{:.2f} "
       "({:.2f}x)\n",
       by_hand, by_duals, by_duals / by_hand);
 
-  const auto curve = [&](const char* name, auto&& time_at) {
-    text += fmt::format("\n{}\n ", name);
+  const auto curve = [&](const char* name, std::initializer_list<std::size_t> sizes, auto&& time_at) {
     std::string times;
-    for (const std::size_t k : {1, 2, 4, 8, 16, 32, 64}) {
-      const double t = time_at(k);
-      if (t < 0) continue;
+    text += fmt::format("\n{}\n ", name);
+    for (const std::size_t k : sizes) {
       text += fmt::format("{:>8}", k);
-      times += fmt::format("{:>8.2f}", t);
+      times += fmt::format("{:>8.2f}", time_at(k));
     }
     text += "\n " + times + "\n";
   };
-  curve("wells (2 dimensions, 10,000 particles)",
-        [](std::size_t k) { return k < 2 ? -1.0 : joint_step(10'000, k, 2); });
-  curve("dimensions (6 wells, 10,000 particles)",
-        [](std::size_t k) { return k > 32 ? -1.0 : joint_step(10'000, 6, k); });
+  curve("wells (2 dimensions, 10,000 particles)", {2, 4, 8, 16, 32, 64},
+        [](std::size_t k) { return joint_step(10'000, k, 2); });
+  curve("dimensions (6 wells, 10,000 particles)", {1, 2, 4, 8, 16, 32},
+        [](std::size_t k) { return joint_step(10'000, 6, k); });
 
   const auto experiment = load_experiment("langevin-reward", {});
   const LangevinConfiguration& c = dynamic_cast<const LangevinExperiment&>(*experiment).configuration();

@@ -2,18 +2,16 @@
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
 #include "experiment/registry.hpp"
+#include "experiment/run_directory.hpp"
 #include "experiment/task_pool.hpp"
 #include "implicit_diffusion/error.hpp"
 
-#include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace program {
 namespace {
 
-using implicit_diffusion::Error;
-using implicit_diffusion::ErrorKind;
+using namespace implicit_diffusion;
 
 // Experiments beside those of `list`: every potential, every term of an objective, every reward that E[R] is known of.
 const Experiments fixed_experiments{
@@ -72,9 +70,7 @@ int check(const ExperimentOptions& o) {
   const std::vector<Problem> all = problems(o);
   std::vector<CheckedProblem> checked(all.size());
   // Problems are independent, so they are spread over the cores.
-  run_tasks(all.size(), std::max(1U, std::thread::hardware_concurrency()), [&](std::size_t i) {
-    checked[i] = {all[i].name, all[i].check()};
-  });
+  run_tasks(all.size(), thread_count({}), [&](std::size_t i) { checked[i] = {all[i].name, all[i].check()}; });
   print(check_table(checked));
   const std::optional<std::string> off = what_is_off(checked);
   if (!off) return 0;

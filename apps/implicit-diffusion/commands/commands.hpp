@@ -18,18 +18,14 @@ struct ReportOptions {
   std::string output;  // empty: report.html, of one run in its folder
 };
 
-struct BenchOptions {
-  std::optional<implicit_diffusion::Level> isa;
-};
-
 int list(const ListOptions& o);
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
-int bench(const BenchOptions& o);
+int bench(const Isa& isa);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named
 
 // Uses the kernels that --isa names. Throws a usage Error where this machine lacks them.
-void use_isa(const std::optional<implicit_diffusion::Level>& isa);
+void use_isa(const Isa& isa);
 
 // The changes that --set and --seed make.
 Overrides overrides_of(const ExperimentOptions& o);

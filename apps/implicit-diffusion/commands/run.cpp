@@ -10,7 +10,7 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-void use_isa(const std::optional<Level>& isa) {
+void use_isa(const Isa& isa) {
   if (isa) try {
       use_level(*isa);
     } catch (const Error& e) {

@@ -1,5 +1,5 @@
 #include "denoising_gaussian/experiment.hpp"
-#include "experiment/finished_parts.hpp"
+#include "experiment/checkpoints.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/table_reader.hpp"
 #include "experiment/task_pool.hpp"

@@ -1,12 +1,12 @@
 #include "experiment/check_rows.hpp"
 
 #include <fmt/format.h>
-
 #include <fmt/ranges.h>
-#include <algorithm>
 
+#include <array>
 #include <cassert>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <utility>
 
@@ -16,60 +16,45 @@ namespace {
 // Larger is further off; what is not a number is furthest.
 bool further(double a, double b) { return !std::isnan(b) && (std::isnan(a) || a > b); }
 
-// The coordinate with the largest distance(j).
-template <class Distance>
-std::size_t furthest(std::size_t n, Distance&& distance) {
+// The coordinate that is furthest off in its unit, with the distance in units as z and the unit as the error.
+CheckRow furthest(std::string what, std::span<const double> expected, std::span<const double> got,
+                  std::span<const double> unit) {
+  const std::size_t n = expected.size();
+  assert(got.size() == n && unit.size() == n && n > 0);
+  // Nothing is too far from itself, whatever is allowed.
+  const auto z = [&](std::size_t j) { return got[j] - expected[j] == 0 ? 0 : (got[j] - expected[j]) / unit[j]; };
   std::size_t worst = 0;
   for (std::size_t j = 1; j < n; ++j)
-    if (further(distance(j), distance(worst))) worst = j;
-  return worst;
+    if (further(std::abs(z(j)), std::abs(z(worst)))) worst = j;
+  return {.what = n == 1 ? std::move(what) : fmt::format("{} [{}]", what, worst + 1),
+          .expected = expected[worst],
+          .got = got[worst],
+          .error = unit[worst],
+          .z = z(worst)};
 }
 
-std::string with_coordinate(std::string what, std::size_t j, std::size_t n) {
-  return n == 1 ? std::move(what) : fmt::format("{} [{}]", what, j + 1);
-}
-
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-      return "ok";
-    case Verdict::off:
-      return "OFF";
-    case Verdict::caught:
-      return "caught";
-    case Verdict::left_out:
-      return "left out";
-  }
-  return "";
-}
+constexpr std::array verdict_names{"ok", "OFF", "caught", "left out"};
 
 std::string row_text(const std::string& problem, const CheckRow& r) {
   const std::string begin = fmt::format("{:<18.18} {:<39.39}", problem, r.what);
-  if (r.verdict == Verdict::left_out) return fmt::format("{} {}: {}\n", begin, to_string(r.verdict), r.reason);
+  const char* verdict = verdict_names[static_cast<std::size_t>(r.verdict)];
+  if (r.verdict == Verdict::left_out) return fmt::format("{} {}: {}\n", begin, verdict, r.reason);
   const std::string z = r.z ? fmt::format("{:.2f}", *r.z) : "";
   const std::string allowed = r.z ? fmt::format("{:.1f}", r.allowed) : fmt::format("{:.0e}", r.allowed);
   return fmt::format("{}{:>13.6g}{:>13.6g}{:>9.1e}{:>9}{:>8} {}\n", begin, r.expected, r.got, r.error, z, allowed,
-                     to_string(r.verdict));
+                     verdict);
 }
-
-// Nothing is too far from itself, whatever is allowed.
-double ratio(double distance, double unit) { return distance == 0 ? 0 : distance / unit; }
 
 }  // namespace
 
 CheckRow compare(std::string what, std::span<const double> expected, std::span<const double> got,
                  std::span<const double> allowed) {
-  const std::size_t n = expected.size();
-  assert(got.size() == n && allowed.size() == n && n > 0);
-  const auto excess = [&](std::size_t j) { return ratio(std::abs(got[j] - expected[j]), allowed[j]); };
-  const std::size_t j = furthest(n, excess);
-  return {.what = with_coordinate(std::move(what), j, n),
-          .expected = expected[j],
-          .got = got[j],
-          .error = std::abs(got[j] - expected[j]),
-          .z = std::nullopt,
-          .allowed = allowed[j],
-          .verdict = excess(j) <= 1 ? Verdict::ok : Verdict::off};
+  CheckRow row = furthest(std::move(what), expected, got, allowed);
+  row.verdict = std::abs(*row.z) <= 1 ? Verdict::ok : Verdict::off;
+  row.z.reset();
+  row.allowed = row.error;
+  row.error = std::abs(row.got - row.expected);
+  return row;
 }
 
 CheckRow compare(std::string what, std::span<const double> expected, std::span<const double> got, double allowed) {
@@ -78,19 +63,11 @@ CheckRow compare(std::string what, std::span<const double> expected, std::span<c
 
 CheckRow compare_means(std::string what, std::span<const double> expected, std::span<const double> got,
                        std::span<const double> standard_errors) {
-  const std::size_t n = expected.size();
-  assert(got.size() == n && standard_errors.size() == n && n > 0);
-  const auto z = [&](std::size_t j) { return ratio(got[j] - expected[j], standard_errors[j]); };
-  const std::size_t j = furthest(n, [&](std::size_t i) { return std::abs(z(i)); });
-  return {.what = with_coordinate(std::move(what), j, n),
-          .expected = expected[j],
-          .got = got[j],
-          .error = standard_errors[j],
-          .z = z(j),
-          .allowed = largest_z,
-          .verdict = std::abs(z(j)) <= largest_z ? Verdict::ok : Verdict::off,
-          .reason = {},
-          .by_chance = n};
+  CheckRow row = furthest(std::move(what), expected, got, standard_errors);
+  row.allowed = largest_z;
+  row.verdict = std::abs(*row.z) <= largest_z ? Verdict::ok : Verdict::off;
+  row.by_chance = expected.size();
+  return row;
 }
 
 CheckRow must_be_off(CheckRow row) {
@@ -100,29 +77,22 @@ CheckRow must_be_off(CheckRow row) {
 }
 
 CheckRow left_out(std::string what, std::string reason) {
-  CheckRow row;
-  row.what = std::move(what);
-  row.verdict = Verdict::left_out;
-  row.reason = std::move(reason);
-  return row;
+  return {.what = std::move(what), .verdict = Verdict::left_out, .reason = std::move(reason)};
 }
 
 std::string check_table(std::span<const CheckedProblem> problems) {
   std::string text = fmt::format("{:<18} {:<39}{:>13}{:>13}{:>9}{:>9}{:>8} {}\n", "problem", "check", "expected", "got",
                                  "error", "z", "allowed", "verdict");
-  for (const CheckedProblem& problem : problems)
-    for (const CheckRow& row : problem.rows) text += row_text(problem.name, row);
-
-  const auto count = [&](Verdict verdict) {
-    std::ptrdiff_t sum = 0;
-    for (const CheckedProblem& problem : problems) sum += std::ranges::count(problem.rows, verdict, &CheckRow::verdict);
-    return sum;
-  };
+  std::map<Verdict, std::size_t> count;
   std::size_t random = 0;
   for (const CheckedProblem& problem : problems)
-    for (const CheckRow& row : problem.rows) random += row.by_chance;
-  text += fmt::format("{} ok, {} OFF, {} wrong caught, {} left out", count(Verdict::ok), count(Verdict::off),
-                      count(Verdict::caught), count(Verdict::left_out));
+    for (const CheckRow& row : problem.rows) {
+      text += row_text(problem.name, row);
+      ++count[row.verdict];
+      random += row.by_chance;
+    }
+  text += fmt::format("{} ok, {} OFF, {} wrong caught, {} left out", count[Verdict::ok], count[Verdict::off],
+                      count[Verdict::caught], count[Verdict::left_out]);
   if (random > 0)
     text += fmt::format("; {} random numbers: one seed in {:.0f} has one off by chance", random,
                         1 / (static_cast<double>(random) * std::erfc(largest_z / std::numbers::sqrt2)));

@@ -28,9 +28,9 @@ enum class Verdict { ok, off, caught, left_out };
 struct CheckRow {
   std::string what;
   double expected = 0, got = 0;
-  double error = 0;         // |got - expected|, or the standard error of what was got
-  std::optional<double> z;  // of a mean
-  double allowed = 0;       // for the error, or for |z|
+  double error = 0;           // |got - expected|, or the standard error of what was got
+  std::optional<double> z{};  // of a mean
+  double allowed = 0;         // for the error, or for |z|
   Verdict verdict = Verdict::ok;
   std::string reason{};       // for leaving it out
   std::size_t by_chance = 0;  // random numbers that might be off though right
@@ -71,7 +71,6 @@ class BatchMeans {
   explicit BatchMeans(std::size_t numbers) : mean_(numbers), squares_(numbers) {}
 
   void add(std::span<const double> batch);
-  std::size_t batches() const { return batches_; }
   const std::vector<double>& mean() const { return mean_; }
   std::vector<double> standard_error() const;
 

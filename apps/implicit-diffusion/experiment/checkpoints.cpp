@@ -11,12 +11,20 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-Checkpoints::Checkpoints(const Common& c, const std::filesystem::path& folder, std::int64_t every)
-    : configuration_(c),
-      run_(folder),
-      folder_(folder / "checkpoints"),
-      every_(every),
-      when_(std::chrono::steady_clock::now()) {}
+namespace {
+
+// The newest whole checkpoint of this configuration in a run's folder; damaged ones are named on stderr and passed
+// over. Says, unless `quiet`, where there is none.
+std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std::filesystem::path& run, bool quiet) {
+  auto newest = io::newest_checkpoint(run / "checkpoints",
+                                      [](const std::string& why) { complain(why + "; an older one is tried"); });
+  if (newest && newest->text("configuration") != c.without_steps())
+    newest->refuse("configuration", "is not that of this run");
+  if (!newest && !quiet) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+  return newest;
+}
+
+}  // namespace
 
 void Checkpoints::write_if_due(std::int64_t step, const Save& save) {
   if (step == 0) return;
@@ -29,33 +37,60 @@ void Checkpoints::write(std::int64_t step, const Save& save) {
   Writer c;
   c.put("configuration", configuration_.without_steps());
   if (!save(c)) return;
-  io::save_checkpoint(folder_, step, c);
+  io::save_checkpoint(run_ / "checkpoints", step, c);
   last_ = step;
   when_ = std::chrono::steady_clock::now();
 }
 
 bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std::int64_t(const Reader&)>& restore) {
-  const std::optional<Reader> c = newest_checkpoint(configuration_, run_);
+  const std::optional<Reader> c = newest_checkpoint(configuration_, run_, quiet);
   if (c) {
     last_ = restore(*c);
     if (last_ > steps)
       throw Error(ErrorKind::usage, "steps",
                   fmt::format("{}: {} has done {} already", steps, io::display(run_), last_));
+    if (!quiet) print_error(fmt::format("{}: goes on at step {}\n", configuration_.experiment, last_));
   }
-  if (!quiet)
-    print_error(c ? fmt::format("{}: goes on at step {}\n", configuration_.experiment, last_)
-                  : fmt::format("{}: there is no checkpoint, begins at step 0\n", configuration_.experiment));
   write_configuration(run_, configuration_);
   when_ = std::chrono::steady_clock::now();
   return c.has_value();
 }
 
-std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std::filesystem::path& run_folder) {
-  auto newest = io::newest_checkpoint(run_folder / "checkpoints",
-                                      [](const std::string& why) { complain(why + "; an older one is tried"); });
-  if (newest && newest->text("configuration") != c.without_steps())
-    newest->refuse("configuration", "is not that of this run");
-  return newest;
+FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet)
+    : folder_(folder / "checkpoints"), configuration_(c.without_steps()) {
+  if (!resume) return;
+  found_ = newest_checkpoint(c, folder, quiet);
+  if (found_) {
+    before_ = found_->number<double>("seconds");
+    for (const std::string& name : split(found_->text("parts"), '\n')) parts_[name] = found_->numbers<double>(name);
+    if (!quiet) print_error(fmt::format("{}: goes on with {} parts done\n", c.experiment, parts_.size()));
+  }
+  write_configuration(folder, c);
+}
+
+std::optional<std::vector<double>> FinishedParts::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = parts_.find(name);
+  return found == parts_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void FinishedParts::keep(const std::string& name, const std::vector<double>& numbers) {
+  const std::lock_guard lock(mutex_);
+  parts_[name] = numbers;
+  io::CheckpointWriter c;
+  std::string names;
+  for (const auto& [part, its_numbers] : parts_) {
+    names += part + "\n";
+    save(c, part, its_numbers);
+  }
+  c.put("configuration", configuration_);
+  c.put("parts", names);
+  save(c, "seconds", seconds());
+  io::save_checkpoint(folder_, static_cast<std::int64_t>(parts_.size()), c);
+}
+
+double FinishedParts::seconds() const {
+  return before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
 }  // namespace program

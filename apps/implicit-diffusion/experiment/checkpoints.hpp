@@ -11,7 +11,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace program {
@@ -24,7 +27,8 @@ class Checkpoints {
   using Save = std::function<bool(Writer&)>;
 
   // One is due every so many steps or, where that is 0, every ten seconds.
-  Checkpoints(const Common& c, const std::filesystem::path& folder, std::int64_t every);
+  Checkpoints(const Common& c, const std::filesystem::path& folder, std::int64_t every)
+      : configuration_(c), run_(folder), every_(every) {}
 
   void write_if_due(std::int64_t step, const Save& save);
   // Unless there is one of that step already.
@@ -38,18 +42,43 @@ class Checkpoints {
 
  private:
   const Common& configuration_;
-  std::filesystem::path run_, folder_;
+  std::filesystem::path run_;
   std::int64_t every_, last_ = -1;
-  std::chrono::steady_clock::time_point when_;
+  std::chrono::steady_clock::time_point when_ = std::chrono::steady_clock::now();
 };
-
-// The newest whole checkpoint of this configuration in a run's folder; damaged ones are named on stderr and passed
-// over.
-std::optional<implicit_diffusion::io::CheckpointReader> newest_checkpoint(const Common& c,
-                                                                          const std::filesystem::path& run_folder);
 
 inline bool all_finite(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double v) { return std::isfinite(v); });
 }
+
+// An experiment that is made of parts, each of them short: those that are finished are kept in the folder
+// `checkpoints`, and a run that goes on does the others. What a part is kept as is a list of numbers; a part that was
+// not finished is done again from its beginning, with the same noise.
+class FinishedParts {
+ public:
+  // To resume is to begin with what the newest whole checkpoint has, to say how much that is, and to write the
+  // configuration. Throws a data Error where there are checkpoints and none is whole, or where it is one of another
+  // configuration.
+  FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet);
+
+  // The numbers of a part that is finished. May be called from several threads, as keep may.
+  std::optional<std::vector<double>> find(const std::string& name) const;
+  // A part that is now: it is on the disk when this returns.
+  void keep(const std::string& name, const std::vector<double>& numbers);
+  // For numbers that were found and are no such part. Throws a data Error.
+  [[noreturn]] void refuse(const std::string& name, const std::string& why) const { found_.value().refuse(name, why); }
+
+  // Since the beginning, with those of the runs before this one.
+  double seconds() const;
+
+ private:
+  std::filesystem::path folder_;
+  mutable std::mutex mutex_;
+  std::string configuration_;
+  std::optional<implicit_diffusion::io::CheckpointReader> found_;
+  std::map<std::string, std::vector<double>> parts_;
+  double before_ = 0;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace program

@@ -8,11 +8,6 @@
 
 namespace program {
 
-void ResolvedConfiguration::set(std::string_view key, std::string value) {
-  for (Entry& e : entries)
-    if (e.table.empty() && e.key == key) e.value = std::move(value);
-}
-
 void ResolvedConfiguration::erase(std::string_view key) {
   std::erase_if(entries, [&](const Entry& e) { return e.key == key; });
 }
@@ -29,9 +24,8 @@ std::string ResolvedConfiguration::text() const {
 
 ResolvedConfiguration ResolvedConfiguration::from_text(const std::string& text) {
   ResolvedConfiguration resolved;
-  std::istringstream lines(text);
   std::string table;
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split(text, '\n')) {
     if (line.empty()) continue;
     const std::size_t equals = line.find(" = ");
     if (line.starts_with('[') && line.ends_with(']'))
@@ -51,7 +45,8 @@ std::string Common::without_steps() const {
 
 void Common::set_seed(std::uint64_t another) {
   seed = another;
-  resolved.set("seed", fmt::format("{}", another));
+  for (auto& e : resolved.entries)
+    if (e.table.empty() && e.key == "seed") e.value = fmt::format("{}", another);
 }
 
 std::string toml_number(double v) {
@@ -69,6 +64,13 @@ std::string toml_string(std::string_view s) {
       out += c;
   }
   return out + '"';
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> pieces;
+  std::istringstream stream(text);
+  for (std::string piece; std::getline(stream, piece, at);) pieces.push_back(piece);
+  return pieces;
 }
 
 // Edit distance with neighbouring letters exchanged counted once.

@@ -20,8 +20,6 @@ struct ResolvedConfiguration {
   };
   std::vector<Entry> entries;
 
-  // A key outside of all tables gets another value.
-  void set(std::string_view key, std::string value);
   // Erases a key from every table.
   void erase(std::string_view key);
   // config.toml.
@@ -53,12 +51,14 @@ struct Overrides {
   bool quick = false;  // the keys of the table `quick` take the place of the others
 };
 
-// What the command line says of an experiment, and of a run of it. The names and help of the options are in options.cpp.
+// What the command line says of the kernels (none: the best of this machine), of an experiment, and of a run of it. The
+// names and help of the options are in options.cpp.
+using Isa = std::optional<implicit_diffusion::Level>;
 struct ExperimentOptions {
-  std::string experiment;                        // a name, or FILE.toml
-  std::optional<std::string> seed;               // as typed; none: as the file says
-  std::optional<implicit_diffusion::Level> isa;  // none: the best of this machine
-  std::vector<std::string> set;                  // key=value
+  std::string experiment;           // a name, or FILE.toml
+  std::optional<std::string> seed;  // as typed; none: as the file says
+  Isa isa;
+  std::vector<std::string> set;  // key=value
 };
 struct RunOptions : ExperimentOptions {
   std::optional<std::string> steps;
@@ -66,6 +66,9 @@ struct RunOptions : ExperimentOptions {
   std::string output;                      // empty: runs/NAME-SEED
   bool overwrite = false, print_config = false, quick = false, quiet = false, no_report = false, resume = false;
 };
+
+// The pieces between those letters; what ends with one has no empty piece behind it.
+std::vector<std::string> split(const std::string& text, char at);
 
 // The word among these that is closest to what was typed, if one is close.
 std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words);

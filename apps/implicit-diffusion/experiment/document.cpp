@@ -8,20 +8,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 namespace program {
 namespace {
 
-using implicit_diffusion::Error;
-using implicit_diffusion::ErrorKind;
+using namespace implicit_diffusion;
 
 toml::table parse(std::string_view text, const std::string& where) {
   try {
     return toml::parse(text, where);
   } catch (const toml::parse_error& e) {
     throw Error(ErrorKind::usage, fmt::format("{}:{}", where, e.source().begin.line),
-                implicit_diffusion::io::printable(e.description(), 200));
+                io::printable(e.description(), 200));
   }
 }
 
@@ -36,7 +34,7 @@ toml::table& set_key(toml::table& table, const Override& o) {
   } catch (const toml::parse_error&) {
     const std::string_view digits = std::string_view(o.value).substr(o.value.starts_with("-") ? 1 : 0);
     if (digits.size() > 18 && digits.find_first_not_of("0123456789") == std::string_view::npos)
-      fail(fmt::format("{} is too large", implicit_diffusion::io::printable(o.value, 40)));
+      fail(fmt::format("{} is too large", io::printable(o.value, 40)));
     parsed.insert_or_assign("value", o.value);
   }
   if (parsed.size() != 1) fail("one value is needed");
@@ -100,11 +98,8 @@ Document read_document(std::string_view text, const std::string& where, const st
                        const std::filesystem::path& folder, const Overrides& overrides) {
   Document d{parse(text, where), where, name, folder, {}, {}};
   find_lines(d.table, "", d.lines);
-  if (overrides.quick)
-    if (const toml::table* quick = d.table["quick"].as_table()) {
-      const toml::table changes = *quick;
-      overlay(d.table, changes);
-    }
+  if (const toml::table* quick = d.table["quick"].as_table(); quick && overrides.quick)
+    overlay(d.table, toml::table(*quick));
   for (const Override& o : overrides.set) d.from_command_line[o.key] = o.option;
   for (const Override& o : overrides.set) change(d, o);
   return d;
@@ -118,8 +113,7 @@ void change(Document& d, const Override& o) {
 std::vector<Override> read_changes(const std::string& text,
                                    const std::function<void(const std::string& change)>& refuse) {
   std::vector<Override> changes;
-  std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ' ');) {
+  for (const std::string& word : split(text, ' ')) {
     if (word.empty()) continue;
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos || equals == 0) refuse(word);

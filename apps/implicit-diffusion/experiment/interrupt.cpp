@@ -5,21 +5,11 @@
 #include <csignal>
 
 namespace program {
-namespace {
-
-sigset_t watched() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGUSR2);  // our own, to end the waiting
-  return set;
-}
-
-}  // namespace
 
 Interrupt::Interrupt() {
-  const sigset_t set = watched();
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR2}) sigaddset(&set, number);  // the last: our own, to end the waiting
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   waiter_ = std::thread([this, set] {
     std::chrono::steady_clock::time_point first;

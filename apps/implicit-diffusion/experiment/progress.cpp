@@ -18,16 +18,8 @@ std::string clock_time(double seconds) {
 
 }  // namespace
 
-Progress::Progress(std::string label, std::int64_t steps, bool quiet)
-    : Progress(std::move(label), 1, static_cast<double>(steps), quiet) {}
-
 Progress::Progress(std::string label, std::size_t runs, double work, bool quiet)
-    : label_(std::move(label)),
-      runs_(runs),
-      work_(work),
-      quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      begin_(Clock::now()) {
+    : label_(std::move(label)), runs_(runs), work_(work), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {
   next_ = (begin_ + interval()).time_since_epoch().count();
 }
 

@@ -14,7 +14,6 @@ namespace program {
 class Progress {
  public:
   // `runs` loops, of so many steps in all. A step of a loop counts as much as its weight, for the time that is left.
-  Progress(std::string label, std::int64_t steps, bool quiet);
   Progress(std::string label, std::size_t runs, double work, bool quiet);
 
   // One loop among those that may run at once.
@@ -52,7 +51,7 @@ class Progress {
   std::atomic<Clock::rep> next_{0};
   std::mutex mutex_;
   bool shown_ = false;
-  Clock::time_point begin_;
+  Clock::time_point begin_ = Clock::now();
 };
 
 }  // namespace program

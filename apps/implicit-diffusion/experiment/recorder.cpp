@@ -10,9 +10,6 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-RowRecorder::RowRecorder(std::vector<std::string> header, std::int64_t log_every)
-    : header_(std::move(header)), log_every_(log_every) {}
-
 void RowRecorder::add(std::int64_t step, std::vector<double> row, std::span<const double> theta) {
   last_step_ = step;
   rows_.push_back(std::move(row));
@@ -22,10 +19,6 @@ void RowRecorder::add(std::int64_t step, std::vector<double> row, std::span<cons
 void RowRecorder::add_last(std::vector<double> row, std::span<const double> theta) {
   add(last_step_, std::move(row), theta);
   beyond_ = 1;
-}
-
-void RowRecorder::start_clock() {
-  if (!begin_) begin_ = std::chrono::steady_clock::now();
 }
 
 double RowRecorder::seconds() const {

@@ -9,13 +9,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace program {
 
 class RowRecorder {
  public:
-  RowRecorder(std::vector<std::string> header, std::int64_t log_every);
+  RowRecorder(std::vector<std::string> header, std::int64_t log_every)
+      : header_(std::move(header)), log_every_(log_every) {}
 
   // True at a step that has a row and has not got it yet.
   bool is_due(std::int64_t step) const { return step % log_every_ == 0 && step != last_step_; }
@@ -28,7 +30,7 @@ class RowRecorder {
   const std::vector<double>& last_row() const { return rows_.back(); }
 
   // Since the clock was started, with the seconds of the runs that this one goes on from.
-  void start_clock();
+  void start_clock() { begin_ = begin_.value_or(std::chrono::steady_clock::now()); }
   double seconds() const;
 
   void write(const std::filesystem::path& folder) const;

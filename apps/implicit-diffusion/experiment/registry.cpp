@@ -15,9 +15,7 @@ ReadExperiment read_langevin, read_langevin_comparison, read_finite_state, read_
 
 namespace {
 
-using implicit_diffusion::Error;
-using implicit_diffusion::ErrorKind;
-namespace io = implicit_diffusion::io;
+using namespace implicit_diffusion;
 
 // The table of kinds. The first is that of a file that does not say.
 const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},

@@ -2,7 +2,6 @@
 
 #include "experiment/console.hpp"
 #include "implicit_diffusion/error.hpp"
-#include "implicit_diffusion/io/csv.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 #include <thread>
 
 namespace program {
@@ -66,16 +64,11 @@ io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
 
 // The first line in which two configurations differ, in words.
 std::string first_difference(const std::string& there, const std::string& here) {
-  std::istringstream a(there), b(here);
-  std::string one, other;
-  while (true) {
-    const bool more_a = static_cast<bool>(std::getline(a, one)), more_b = static_cast<bool>(std::getline(b, other));
-    if (!more_a && !more_b) return {};
-    if (more_a && more_b && one == other) continue;
-    constexpr std::size_t longest = 60;
-    return fmt::format(": {} there, {} here", more_a ? io::excerpt(one, longest) : "nothing more",
-                       more_b ? io::excerpt(other, longest) : "nothing more");
-  }
+  const std::vector<std::string> a = split(there, '\n'), b = split(here, '\n');
+  const auto [one, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  constexpr std::size_t longest = 60;
+  return fmt::format(": {} there, {} here", one != a.end() ? io::excerpt(*one, longest) : "nothing more",
+                     other != b.end() ? io::excerpt(*other, longest) : "nothing more");
 }
 
 io::FolderLock resume_directory(const fs::path& folder, const std::string& configuration) {
@@ -95,15 +88,7 @@ io::FolderLock resume_directory(const fs::path& folder, const std::string& confi
 }  // namespace
 
 std::string_view to_string(Status status) {
-  switch (status) {
-    case Status::completed:
-      return "completed";
-    case Status::interrupted:
-      return "interrupted";
-    case Status::diverged:
-      return "diverged";
-  }
-  return "";
+  return std::array{"completed", "interrupted", "diverged"}[static_cast<std::size_t>(status)];
 }
 
 bool is_replaced(const fs::path& folder, const fs::path& file) {
@@ -151,10 +136,7 @@ std::vector<fs::path> repeats_of(const fs::path& folder) {
   std::error_code error;
   for (const fs::path& p : io::list_directory(folder))
     if (is_repeat(p) && fs::exists(p / "config.toml", error)) runs.push_back(p);
-  std::sort(runs.begin(), runs.end(), [](const fs::path& a, const fs::path& b) {
-    const std::string x = a.filename().string(), y = b.filename().string();
-    return x.size() != y.size() ? x.size() < y.size() : x < y;
-  });
+  std::ranges::sort(runs, {}, seed_of_repeat);
   return runs;
 }
 
@@ -167,9 +149,7 @@ RunTable read_run_table(const fs::path& folder, const std::vector<std::string>& 
   run.folder = folder;
   run.summary = read_summary(io::read_file(folder / "summary.json"), io::display(folder / "summary.json"));
   const fs::path file = folder / "metrics.csv";
-  io::CsvTable metrics = io::read_csv(file, io::EmptyCell::nan);
-  run.header = std::move(metrics.header);
-  run.columns = std::move(metrics.columns);
+  static_cast<io::CsvTable&>(run) = io::read_csv(file, io::EmptyCell::nan);
   const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::data, io::display(file), what); };
   for (const std::string& name : needed)
     if (!column(run, name)) refuse(fmt::format("has no column {}", name));
@@ -180,9 +160,8 @@ RunTable read_run_table(const fs::path& folder, const std::vector<std::string>& 
 }
 
 const std::vector<double>* column(const RunTable& run, std::string_view name) {
-  for (std::size_t i = 0; i < run.header.size(); ++i)
-    if (run.header[i] == name) return &run.columns[i];
-  return nullptr;
+  const auto found = std::ranges::find(run.header, name);
+  return found == run.header.end() ? nullptr : &run.columns[static_cast<std::size_t>(found - run.header.begin())];
 }
 
 }  // namespace program

@@ -3,6 +3,7 @@
 
 #include "experiment/experiment.hpp"
 #include "experiment/summary.hpp"
+#include "implicit_diffusion/io/csv.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/loop/state.hpp"
 
@@ -42,12 +43,10 @@ std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folde
 // The seed that the name of one of them says.
 std::uint64_t seed_of_repeat(const std::filesystem::path& folder);
 
-// What the files of all runs with a loop tell: summary.json and metrics.csv.
-struct RunTable {
+// What the files of all runs with a loop tell: metrics.csv, and summary.json.
+struct RunTable : implicit_diffusion::io::CsvTable {
   std::filesystem::path folder;
   Summary summary;
-  std::vector<std::string> header;  // of metrics.csv
-  std::vector<std::vector<double>> columns;
 };
 // Throws a data Error where one of these columns is missing, or a step.
 RunTable read_run_table(const std::filesystem::path& folder, const std::vector<std::string>& needed);

@@ -130,7 +130,7 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
   const OpenFolder folder = open_folder(o, c);
   if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, experiment);
 
-  Progress progress(c.experiment, steps, o.quiet);
+  Progress progress(c.experiment, 1, static_cast<double>(steps), o.quiet);
   const FinishedRun r = run(0, {.folder = folder.path,
                                 .threads = thread_count(o),
                                 .resume = o.resume,

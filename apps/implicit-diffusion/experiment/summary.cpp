@@ -2,6 +2,7 @@
 
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/simd/level.hpp"
 
 #include <fmt/format.h>
@@ -10,6 +11,9 @@
 #include <utility>
 
 namespace program {
+
+using namespace implicit_diffusion;
+
 namespace {
 
 Json json_of(const Summary& s) {
@@ -40,32 +44,49 @@ Json json_of(const Summary& s) {
   return j;
 }
 
-// The value of a key, or what stands for one that is missing or of another type.
+// The object that a text holds. Throws a data Error that begins with `where`.
+Json parse_object(const std::string& text, const std::string& where) {
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) throw Error(ErrorKind::data, where, json.is_discarded() ? "not JSON" : "not a JSON object");
+  return json;
+}
+
+// The value of a key; null where there is none, or the row is no object.
+const Json* find(const Json& row, const char* key) {
+  return row.is_object() && row.contains(key) ? &row[key] : nullptr;
+}
+// The same, or what stands for one that is missing or of another type.
 std::int64_t read_integer(const Json& j, const char* key) {
-  const auto at = j.find(key);
-  return at != j.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+  const Json* value = find(j, key);
+  return value && value->is_number_integer() ? value->get<std::int64_t>() : 0;
 }
 std::string read_text(const Json& j, const char* key) {
-  const auto at = j.find(key);
-  return at != j.end() && at->is_string() ? at->get<std::string>() : "";
+  const Json* value = find(j, key);
+  return value && value->is_string() ? value->get<std::string>() : "";
 }
 
 }  // namespace
+
+Json json_number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+double number_or_nan(const Json& row, const char* key) {
+  const Json* number = find(row, key);
+  return number && number->is_number() ? number->get<double>() : Figures::none;
+}
 
 Summary summary_of(const Common& c, std::size_t threads) {
   Summary s;
   s.experiment = c.experiment;
   s.seed = c.seed;
   s.threads = threads;
-  s.isa = implicit_diffusion::to_string(implicit_diffusion::active_level());
+  s.isa = to_string(active_level());
   return s;
 }
 
 double seconds_so_far(const std::filesystem::path& folder) {
   std::error_code none;
   if (!std::filesystem::exists(folder / "summary.json", none)) return 0;
-  const Json j = Json::parse(implicit_diffusion::io::read_file(folder / "summary.json"), nullptr, false);
-  const double seconds = number_or_nan(j, "seconds");
+  const double seconds = number_or_nan(Json::parse(io::read_file(folder / "summary.json"), nullptr, false), "seconds");
   return std::isfinite(seconds) ? seconds : 0;
 }
 
@@ -105,34 +126,48 @@ std::string to_json(const Summary& over, const std::vector<Summary>& runs) {
 }
 
 Summary read_summary(const std::string& text, const std::string& where) {
-  using implicit_diffusion::Error;
-  using implicit_diffusion::ErrorKind;
-  const Json j = Json::parse(text, nullptr, false);
-  if (j.is_discarded()) throw Error(ErrorKind::data, where, "not JSON");
-  if (!j.is_object()) throw Error(ErrorKind::data, where, "not a JSON object");
+  const Json j = parse_object(text, where);
   Summary s;
   s.status = read_text(j, "status");
   if (s.status.empty()) throw Error(ErrorKind::data, where, "status: missing, or not a string");
-  s.experiment = read_text(j, "experiment");
   s.method = read_text(j, "method");
   s.seed = static_cast<std::uint64_t>(read_integer(j, "seed"));
   s.steps = read_integer(j, "steps");
-  if (const auto at = j.find("theta"); at != j.end() && at->is_array())
-    for (const Json& t : *at) s.theta.push_back(t.is_number() ? t.get<double>() : Figures::none);
-  for (const FigureName& f : figure_names) s.figures.*f.value = number_or_nan(j, f.key);
-  if (const auto at = j.find("first_step_at"); at != j.end()) {
-    if (!at->is_object()) throw Error(ErrorKind::data, where, "first_step_at: not an object");
-    for (const auto& [threshold, step] : at->items()) {
-      s.reached.push_back({threshold, std::nullopt, std::nullopt});
-      if (step.is_number_integer()) s.reached.back().step = step.get<std::int64_t>();
-    }
-  }
-  s.gradient_evaluations = read_integer(j, "gradient_evaluations");
   s.seconds = number_or_nan(j, "seconds");
-  s.threads = static_cast<std::uint64_t>(read_integer(j, "threads"));
-  s.isa = read_text(j, "isa");
+  for (const FigureName& f : figure_names) s.figures.*f.value = number_or_nan(j, f.key);
+  if (const Json* steps = find(j, "first_step_at")) {
+    if (!steps->is_object()) throw Error(ErrorKind::data, where, "first_step_at: not an object");
+    for (const auto& [threshold, step] : steps->items())
+      s.reached.push_back(
+          {threshold, step.is_number_integer() ? std::optional(step.get<std::int64_t>()) : std::nullopt, {}});
+  }
   return s;
 }
+
+SummaryFile::SummaryFile(const std::filesystem::path& file)
+    : where_(io::display(file)), json_(parse_object(io::read_file(file), where_)) {}
+
+const Json& SummaryFile::rows(const char* key) const {
+  const Json* rows = find(json_, key);
+  if (!rows || !rows->is_array()) refuse(fmt::format("{}: missing, or not an array", key));
+  return *rows;
+}
+
+double SummaryFile::number(const Json& row, const char* key) const {
+  const Json* number = find(row, key);
+  if (!number || !number->is_number()) refuse(fmt::format("a row has no number {}", key));
+  return number->get<double>();
+}
+
+std::vector<double> SummaryFile::numbers(const Json& row, const char* key) const {
+  const Json* list = find(row, key);
+  if (!list || !list->is_array()) refuse(fmt::format("a row has no array {}", key));
+  for (const Json& x : *list)
+    if (!x.is_number()) refuse(fmt::format("{} has something that is not a number", key));
+  return list->get<std::vector<double>>();
+}
+
+void SummaryFile::refuse(const std::string& what) const { throw Error(ErrorKind::data, where_, what); }
 
 std::string figure_text(double v, int digits) {
   if (!std::isfinite(v)) return "-";

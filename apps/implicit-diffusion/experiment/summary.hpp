@@ -1,8 +1,9 @@
-// The figures of a run at its end, and summary.json, which holds them.
+// The figures of a run at its end, and summary.json, which holds them: JSON, with numbers that may not be there.
 #pragma once
 
 #include "experiment/common.hpp"
-#include "experiment/json.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +13,18 @@
 #include <vector>
 
 namespace program {
+
+using Json = nlohmann::ordered_json;
+
+// Null where it is not finite, or not there.
+Json json_number(double v);
+template <class T>
+Json json_number(const std::optional<T>& v) {
+  return v ? Json(*v) : Json(nullptr);
+}
+
+// NaN where a row has no such number.
+double number_or_nan(const Json& row, const char* key);
 
 // The figures of one state, each NaN where it has no meaning.
 struct Figures {
@@ -70,12 +83,29 @@ Summary summary_over(const std::vector<Summary>& runs);
 std::string to_json(const Summary& s);
 std::string to_json(const Summary& over, const std::vector<Summary>& runs);
 
-// Reads summary.json of one run. Throws a data Error that begins with `where` unless it is an object with a status;
-// figures that are missing are NaN, and texts empty.
+// What reports need of the summary.json of one run. Throws a data Error that begins with `where` unless it is an object
+// with a status; figures that are missing are NaN, and texts empty.
 Summary read_summary(const std::string& text, const std::string& where);
 
 // The seconds of a run that was interrupted, from its folder; 0 where there is no telling.
 double seconds_so_far(const std::filesystem::path& folder);
+
+// summary.json of a finished run, for its report. Each throws a data Error that names the file.
+class SummaryFile {
+ public:
+  explicit SummaryFile(const std::filesystem::path& file);
+
+  const Json& json() const { return json_; }
+  const Json& rows(const char* key) const;                // an array
+  double number(const Json& row, const char* key) const;  // of an object
+  std::vector<double> numbers(const Json& row, const char* key) const;
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const;
+
+  std::string where_;
+  Json json_;
+};
 
 // A figure as people read it: with an exponent where it is huge, "-" where there is none.
 std::string figure_text(double v, int digits);

@@ -9,15 +9,13 @@
 namespace program {
 namespace {
 
-using implicit_diffusion::Error;
-using implicit_diffusion::ErrorKind;
-using implicit_diffusion::io::excerpt;
+using namespace implicit_diffusion;
 
 // A value that is of the wrong type, in words.
 std::string what_is(const toml::node& node) {
   if (node.is_table()) return "a table";
   if (node.is_array()) return "an array";
-  if (const auto* text = node.as_string()) return "the string " + excerpt(text->get());
+  if (const auto* text = node.as_string()) return "the string " + io::excerpt(text->get());
   if (const auto* integer = node.as_integer()) return fmt::format("the integer {}", integer->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("the number {}", number->get());
   if (const auto* flag = node.as_boolean()) return to_toml(flag->get());
@@ -28,10 +26,6 @@ std::string what_is(const toml::node& node) {
 
 std::string TableReader::text(std::string_view key, const std::string& fallback) {
   return get(key, fallback, [&](const toml::node& n) { return as_text(n, key); });
-}
-
-void TableReader::check_text(std::string_view key) {
-  if (const toml::node* n = find(key)) (void)as_text(*n, key);
 }
 
 std::vector<std::string> TableReader::texts(std::string_view key, std::vector<std::string> fallback) {
@@ -54,7 +48,7 @@ std::size_t TableReader::match(const toml::node& n, std::string_view key, const 
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   const auto near = nearest(given, names);
   fail(n, key,
-       fmt::format("{} is not one of {}{}", excerpt(given), fmt::join(names, ", "),
+       fmt::format("{} is not one of {}{}", io::excerpt(given), fmt::join(names, ", "),
                    near ? fmt::format("; did you mean {}?", *near) : ""));
 }
 
@@ -178,8 +172,7 @@ void TableReader::append_to(ResolvedConfiguration& resolved) const {
 }
 
 void TableReader::need(std::string_view key, std::string_view what) const {
-  if (!contains(key))
-    throw Error(ErrorKind::usage, document_.where, fmt::format("{}{}: missing, {} is needed", prefix_, key, what));
+  if (!contains(key)) fail(key, fmt::format("missing, {} is needed", what));
 }
 
 void TableReader::wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const {
@@ -229,8 +222,9 @@ void read_common(TableReader& top, const Document& d, Common& c) {
   };
   if (c.experiment.empty() || c.experiment == "." || c.experiment == ".." || c.experiment.size() > 200 ||
       std::any_of(c.experiment.begin(), c.experiment.end(), cannot_be_in_a_name))
-    top.fail("experiment", fmt::format("{} cannot name a folder", excerpt(c.experiment)));
-  top.check_text("duration");
+    top.fail("experiment", fmt::format("{} cannot name a folder", io::excerpt(c.experiment)));
+  (void)top.text("duration", "");
+  top.drop("duration");
   (void)top.table("quick");
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace program {
@@ -36,15 +37,10 @@ class TableReader {
   // The table of that name in this one; it may be absent.
   TableReader table(std::string_view key);
 
-  bool has(std::string_view key) {
-    know(key);
-    return contains(key);
-  }
+  bool has(std::string_view key) { return find(key) != nullptr; }
   bool contains(std::string_view key) const { return table_ && table_->contains(key); }
 
   std::string text(std::string_view key, const std::string& fallback);
-  // For a key that is there to be read by people.
-  void check_text(std::string_view key);
   std::vector<std::string> texts(std::string_view key, std::vector<std::string> fallback);
   // One of the names, by its place among them.
   std::size_t choice(std::string_view key, std::size_t fallback, const std::vector<std::string>& names);
@@ -108,11 +104,8 @@ class TableReader {
                     const std::vector<std::string>& names) const;
 
   bool knows(std::string_view key) const { return std::find(known_.begin(), known_.end(), key) != known_.end(); }
-  void know(std::string_view key) {
-    if (!knows(key)) known_.emplace_back(key);
-  }
   const toml::node* find(std::string_view key) {
-    know(key);
+    if (!knows(key)) known_.emplace_back(key);
     return table_ ? table_->get(key) : nullptr;
   }
   // What `read` makes of a key's value or, where there is none, the fallback; recorded.
@@ -143,6 +136,20 @@ class TableReader {
   std::vector<std::string> known_;
   std::vector<std::pair<std::string, std::string>> recorded_;  // key, value
 };
+
+// Specs: what a file says of a built-in part, such as a potential. A spec is a struct with
+//
+//     static constexpr const char* name    what the key `kind` calls it
+//     void read(TableReader&, ...)         reads its keys
+//     make()                               the part itself
+//
+// and the list of a family's specs is a std::variant. Chosen is the spec that the key `kind` names, or the one that is
+// the fallback, with nothing read yet.
+template <class... Specs>
+void choose_spec(std::variant<Specs...>& chosen, TableReader& t) {
+  const std::vector<std::variant<Specs...>> all{Specs()...};
+  chosen = all[t.choice("kind", chosen.index(), {Specs::name...})];
+}
 
 // Reads experiment and title, and passes over what is there for people and for --quick.
 void read_common(TableReader& top, const Document& d, Common& c);

@@ -1,7 +1,6 @@
 #include "langevin/potential_specs.hpp"
 
 #include "experiment/limits.hpp"
-#include "experiment/spec.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"

@@ -1,7 +1,6 @@
 #include "langevin/reward_specs.hpp"
 
 #include "experiment/limits.hpp"
-#include "experiment/spec.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "experiment/json.hpp"
+#include "experiment/summary.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/report/chart.hpp"
 #include "rates/experiment.hpp"

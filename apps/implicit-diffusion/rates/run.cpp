@@ -1,4 +1,4 @@
-#include "experiment/finished_parts.hpp"
+#include "experiment/checkpoints.hpp"
 #include "experiment/runs.hpp"
 #include "rates/experiment.hpp"
 
