@@ -1,6 +1,6 @@
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <Eigen/Eigenvalues>
@@ -17,9 +17,7 @@
 namespace implicit_diffusion {
 namespace {
 
-void require_count(const std::string& name, std::int64_t value) {
-  if (value < 1) throw Error(ErrorKind::usage, name, fmt::format("{} must be positive", value));
-}
+void require_count(const char* name, std::int64_t value) { require(value >= 1, name, "{} must be positive", value); }
 
 // c = 1 - e^-2T, without cancellation at small T.
 double contraction(double horizon) {
@@ -126,9 +124,8 @@ double path_divergence(double difference, double horizon, int steps) {
 
 DelayState delay_solution(const GaussianDenoising& model, double time) {
   const double c = checked_contraction(model);
-  if (!(time >= model.horizon && time <= 2 * model.horizon))
-    throw Error(ErrorKind::usage, "denoising.time",
-                fmt::format("{} must be between the horizon {} and its double", time, model.horizon));
+  require(time >= model.horizon && time <= 2 * model.horizon, "denoising.time",
+          "{} must be between the horizon {} and its double", time, model.horizon);
   const DelayState rest = segment_fixed_point(model);
   const double s = time - model.horizon;
   const Propagator e = propagator(4 * model.eta * c, s);
@@ -187,7 +184,7 @@ std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, s
   require_positive("denoising.eta", model.eta);
   const EulerChain chain = euler_chain(model.horizon, steps);
   require_count("denoising.iterations", iterations);
-  if (batch == 0) throw Error(ErrorKind::usage, "denoising.batch", "0 must be positive");
+  require(batch != 0, "denoising.batch", "0 must be positive");
   const auto m = static_cast<std::size_t>(steps), end = static_cast<std::size_t>(iterations);
   const double a = 2 * model.eta * chain.step * chain.gain;
   const double push = a * std::sqrt(chain.variance / static_cast<double>(batch));
@@ -245,11 +242,10 @@ DecayFit fit_decay(double eta, std::span<const double> horizons, std::span<const
         fmt::format("{} gaps at {} horizons: both must be at least 4, and as many", gaps.size(), horizons.size()));
 
   for (std::size_t i = 1; i < horizons.size(); ++i)
-    if (!(horizons[i] > horizons[i - 1])) throw Error(ErrorKind::usage, "decay.horizons", "they must ascend");
+    require(horizons[i] > horizons[i - 1], "decay.horizons", "they must ascend");
   const auto n = static_cast<Eigen::Index>(horizons.size());
   const Eigen::Map<const Eigen::VectorXd> t(horizons.data(), n), y(gaps.data(), n);
-  if (!y.allFinite() || y.isZero(0))
-    throw Error(ErrorKind::usage, "decay.gaps", "they must be finite, and not all zero");
+  require(y.allFinite() && !y.isZero(0), "decay.gaps", "they must be finite, and not all zero");
   const double mean = t.mean();
   Eigen::MatrixXd basis(n, fit.regime == DecayRegime::exponential ? 1 : 2);
   for (Eigen::Index i = 0; i < n; ++i) {

@@ -2,10 +2,8 @@
 
 #include "../langevin/kernel_table.hpp"
 #include "../langevin/matrices.hpp"
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "kernel_table.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +12,8 @@ namespace implicit_diffusion {
 
 template <Spread form>
 MixtureScore<form>::MixtureScore(std::size_t components, std::size_t dimension) : n_(components), d_(dimension) {
-  if (n_ == 0 || n_ > most_components)
-    throw Error(ErrorKind::usage, "components", fmt::format("{} must be between 1 and {}", n_, most_components));
-  if (d_ == 0 || d_ > largest_dimension)
-    throw Error(ErrorKind::usage, "dimension", fmt::format("{} must be between 1 and {}", d_, largest_dimension));
+  require(n_ != 0 && n_ <= most_components, "components", "{} must be between 1 and {}", n_, most_components);
+  require(d_ != 0 && d_ <= largest_dimension, "dimension", "{} must be between 1 and {}", d_, largest_dimension);
   theta_.assign(parameters(), 0.0);
 }
 
@@ -78,8 +74,8 @@ GaussianMixture MixtureScore<form>::law(std::span<const double> theta) const {
 
 template <Spread form>
 std::vector<double> MixtureScore<form>::parameters_of(const GaussianMixture& law) const {
-  if (law.weights.size() != n_ || law.dimension() != d_)
-    throw Error(ErrorKind::usage, "law", fmt::format("it must have {} components in {} dimensions", n_, d_));
+  require(law.weights.size() == n_ && law.dimension() == d_, "law", "it must have {} components in {} dimensions", n_,
+          d_);
   std::vector<double> theta(parameters());
   for (std::size_t i = 0; i < n_; ++i) {
     theta[i] = std::log(law.weights[i]);
@@ -87,19 +83,17 @@ std::vector<double> MixtureScore<form>::parameters_of(const GaussianMixture& law
     std::copy(g.mean.begin(), g.mean.end(), theta.begin() + static_cast<std::ptrdiff_t>(mean_at(i)));
     double* spread = theta.data() + spread_at(i);
     std::vector<double> l(d_ * d_);
-    if (detail::cholesky(g.covariance.data(), d_, l.data()))
-      throw Error(ErrorKind::usage, "law",
-                  fmt::format("the covariance of component {} is not positive definite", i + 1));
+    require(!detail::cholesky(g.covariance.data(), d_, l.data()), "law",
+            "the covariance of component {} is not positive definite", i + 1);
     for (std::size_t a = 0, k = 0; a < d_; ++a)
       for (std::size_t b = 0; b <= a; ++b, ++k) {
         if constexpr (form == Spread::cholesky) {
           spread[k] = a == b ? std::log(l[a * d_ + a]) : l[a * d_ + b];
         } else {
           const double expected = a != b ? 0.0 : form == Spread::isotropic ? l[0] : l[a * d_ + a];
-          if (std::abs(l[a * d_ + b] - expected) > 1e-12 * l[0])
-            throw Error(ErrorKind::usage, "law",
-                        fmt::format("the covariance of component {} is not {}", i + 1,
-                                    form == Spread::isotropic ? "a multiple of the identity" : "diagonal"));
+          require(!(std::abs(l[a * d_ + b] - expected) > 1e-12 * l[0]), "law",
+                  "the covariance of component {} is not {}", i + 1,
+                  form == Spread::isotropic ? "a multiple of the identity" : "diagonal");
           if (a == b) spread[form == Spread::isotropic ? 0 : a] = std::log(l[a * d_ + a]);
         }
       }

@@ -1,8 +1,6 @@
 #include "implicit_diffusion/denoising/time_grid.hpp"
 
-#include "implicit_diffusion/error.hpp"
-
-#include <fmt/format.h>
+#include "../require.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -10,9 +8,8 @@
 namespace implicit_diffusion {
 
 TimeGrid uniform_grid(double horizon, std::size_t steps) {
-  if (!(horizon > 0) || !std::isfinite(horizon))
-    throw Error(ErrorKind::usage, "horizon", fmt::format("{} must be positive", horizon));
-  if (steps == 0) throw Error(ErrorKind::usage, "steps", "0 must be positive");
+  require(horizon > 0 && std::isfinite(horizon), "horizon", "{} must be positive", horizon);
+  require(steps != 0, "steps", "0 must be positive");
   TimeGrid grid;
   const double h = horizon / static_cast<double>(steps);
   for (std::size_t m = 0; m < steps; ++m) grid.tau.push_back(horizon - static_cast<double>(m) * h);
@@ -21,15 +18,14 @@ TimeGrid uniform_grid(double horizon, std::size_t steps) {
 }
 
 TimeGrid schedule_grid(const std::function<double(double)>& alpha, double begin, std::size_t steps) {
-  if (!(begin > 0) || !std::isfinite(begin))
-    throw Error(ErrorKind::usage, "schedule", fmt::format("its first time, {}, must be positive", begin));
-  if (steps == 0) throw Error(ErrorKind::usage, "steps", "0 must be positive");
+  require(begin > 0 && std::isfinite(begin), "schedule", "its first time, {}, must be positive", begin);
+  require(steps != 0, "steps", "0 must be positive");
   TimeGrid grid;
   for (std::size_t m = 0; m < steps; ++m) {
     const double t = begin * static_cast<double>(steps - m) / static_cast<double>(steps);
     const double tau = -std::log(alpha(t));
-    if (!std::isfinite(tau) || !(tau > 0) || (m > 0 && !(tau < grid.tau.back())))
-      throw Error(ErrorKind::usage, "schedule", fmt::format("alpha({}) = {} does not fall from 1 to 0", t, alpha(t)));
+    require(std::isfinite(tau) && tau > 0 && (m == 0 || tau < grid.tau.back()), "schedule",
+            "alpha({}) = {} does not fall from 1 to 0", t, alpha(t));
     grid.tau.push_back(tau);
   }
   grid.tau.push_back(0);
@@ -42,8 +38,7 @@ double cosine_alpha(double t, double offset) {
 }
 
 TimeGrid cosine_grid(std::size_t steps, double begin, double offset) {
-  if (!(begin > 0 && begin < 1))
-    throw Error(ErrorKind::usage, "schedule", fmt::format("its first time, {}, must be between 0 and 1", begin));
+  require(begin > 0 && begin < 1, "schedule", "its first time, {}, must be between 0 and 1", begin);
   return schedule_grid([offset](double t) { return cosine_alpha(t, offset); }, begin, steps);
 }
 

@@ -1,8 +1,7 @@
 // Which level's kernels run.
-#include "implicit_diffusion/error.hpp"
 #include "kernel_table.hpp"
 
-#include <fmt/format.h>
+#include "../require.hpp"
 
 #include <atomic>
 #include <tuple>
@@ -46,9 +45,8 @@ std::atomic<Level>& chosen() {
 Level active_level() { return chosen(); }
 
 void use_level(Level level) {
-  if (level > machine_level())
-    throw Error(ErrorKind::usage, "level",
-                fmt::format("this machine has no {}, its best is {}", to_string(level), to_string(machine_level())));
+  require(level <= machine_level(), "level", "this machine has no {}, its best is {}", to_string(level),
+          to_string(machine_level()));
   chosen() = level;
 }
 

@@ -1,6 +1,6 @@
 #include "implicit_diffusion/langevin/double_well.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@ DoubleWell::DoubleWell(std::size_t dimension, double half_distance, double varia
     : dimension_(dimension), constants_(std::vector{1.0, 1.0 / half_distance, 1.0 / variance}) {
   require_positive("half_distance", half_distance);
   require_positive("variance", variance);
-  if (dimension == 0) throw Error(ErrorKind::usage, "dimension", "it must be positive");
+  require(dimension != 0, "dimension", "it must be positive");
 }
 
 std::optional<double> DoubleWell::largest_stable_step() const {

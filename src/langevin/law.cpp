@@ -1,11 +1,9 @@
 #include "implicit_diffusion/langevin/law.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 #include "kernel_table.hpp"
 #include "matrices.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +15,7 @@ namespace {
 std::vector<double> factor_of(const Gaussian& g) {
   const std::size_t d = g.mean.size();
   std::vector<double> l(d * d);
-  if (detail::cholesky(g.covariance.data(), d, l.data()))
-    throw Error(ErrorKind::usage, "mixture", "a covariance is not positive definite");
+  require(!detail::cholesky(g.covariance.data(), d, l.data()), "mixture", "a covariance is not positive definite");
   return l;
 }
 
@@ -97,9 +94,8 @@ void MixtureSampler::draw(Population<double>& x, std::int64_t round) const {
 
 MixtureDivergence::MixtureDivergence(const GaussianMixture& reference, std::size_t nodes)
     : dimension_(reference.dimension()) {
-  if (dimension_ > largest_dimension)
-    throw Error(ErrorKind::usage, "dimension",
-                fmt::format("{}: the divergence is computed up to {}", dimension_, largest_dimension));
+  require(dimension_ <= largest_dimension, "dimension", "{}: the divergence is computed up to {}", dimension_,
+          largest_dimension);
   rule_ = make_rule(reference, nodes);
   coarse_ = make_rule(reference, nodes - nodes / 5);
 }

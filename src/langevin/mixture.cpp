@@ -1,6 +1,6 @@
 #include "implicit_diffusion/langevin/mixture.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
 #include "matrices.hpp"
 
@@ -14,9 +14,8 @@ namespace implicit_diffusion {
 
 Mixture::Mixture(std::size_t components, std::size_t dimension, MixtureOptions options)
     : n_(components), d_(dimension), options_(options) {
-  if (n_ == 0) throw Error(ErrorKind::usage, "components", "0 components");
-  if (d_ == 0 || d_ > largest_dimension)
-    throw Error(ErrorKind::usage, "dimension", fmt::format("{} is not between 1 and {}", d_, largest_dimension));
+  require(n_ != 0, "components", "0 components");
+  require(d_ != 0 && d_ <= largest_dimension, "dimension", "{} is not between 1 and {}", d_, largest_dimension);
   require_positive("kappa", options.kappa);
 }
 
@@ -111,8 +110,8 @@ std::vector<double> Mixture::parameters_of(std::span<const double> logits, std::
     std::copy(components[i].mean.begin(), components[i].mean.end(),
               theta.begin() + static_cast<std::ptrdiff_t>(mean_at(i)));
     const std::vector<double>& s = components[i].covariance;
-    if (detail::cholesky(s.data(), d_, factor.data()))
-      throw Error(ErrorKind::usage, fmt::format("covariance {}", i + 1), "not positive definite");
+    require(!detail::cholesky(s.data(), d_, factor.data()), fmt::format("covariance {}", i + 1),
+            "not positive definite");
     double* out = theta.data() + covariance_at(i);
     for (std::size_t a = 0; a < d_; ++a)
       for (std::size_t b = 0; b < d_; ++b)

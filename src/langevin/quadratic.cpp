@@ -1,6 +1,6 @@
 #include "implicit_diffusion/langevin/quadratic.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "matrices.hpp"
 
 #include <fmt/format.h>
@@ -26,17 +26,14 @@ std::vector<double> flatten(const std::vector<std::vector<double>>& rows) {
 
 Quadratic::Quadratic(std::vector<std::vector<double>> precision)
     : dimension_(precision.size()), precision_(flatten(precision)), centre_(std::vector<double>(precision.size())) {
-  if (dimension_ == 0) throw Error(ErrorKind::usage, key, "an empty matrix");
+  require(dimension_ != 0, key, "an empty matrix");
   for (std::size_t i = 0; i < dimension_; ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (precision[i][j] != precision[j][i])
-        throw Error(ErrorKind::usage, key,
-                    fmt::format("not symmetric: entries {} and {} at ({}, {})", precision[i][j], precision[j][i], i + 1,
-                                j + 1));
+      require(precision[i][j] == precision[j][i], key, "not symmetric: entries {} and {} at ({}, {})", precision[i][j],
+              precision[j][i], i + 1, j + 1);
   std::vector<double> factor(dimension_ * dimension_);
-  if (const auto row = detail::cholesky(precision_.exact().data(), dimension_, factor.data()))
-    throw Error(ErrorKind::usage, key,
-                fmt::format("not positive definite: its leading {0} x {0} minor is not positive", *row + 1));
+  const auto row = detail::cholesky(precision_.exact().data(), dimension_, factor.data());
+  require(!row, key, "not positive definite: its leading {0} x {0} minor is not positive", row.value_or(0) + 1);
 }
 
 std::optional<double> Quadratic::largest_stable_step() const {

@@ -1,6 +1,6 @@
 #include "implicit_diffusion/langevin/rates.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ std::vector<MeanField> mean_field_recursion(const SchedulePair& schedules, doubl
 }
 
 std::vector<MeanField> mean_field_flow(double c, std::span<const double> times, int steps_per_time) {
-  if (steps_per_time < 1) throw Error(ErrorKind::usage, "flow.steps_per_time", "it must be positive");
+  require(steps_per_time > 0, "flow.steps_per_time", "it must be positive");
   std::vector<MeanField> out;
   Flow y{0, 0, 1, 0};
   const double h = 1.0 / steps_per_time;
@@ -90,7 +90,7 @@ double initial_gap(double c) {
 
 std::vector<double> rate_targets(double largest, double ratio) {
   require_positive("rates.largest", largest);
-  if (!(ratio > 1)) throw Error(ErrorKind::usage, "rates.ratio", "it must be above 1");
+  require(ratio > 1, "rates.ratio", "it must be above 1");
   std::vector<double> out;
   for (double c = 1; c <= largest; c *= ratio) out.push_back(c);
   return out;

@@ -1,8 +1,6 @@
 #include "implicit_diffusion/langevin/wells.hpp"
 
-#include "implicit_diffusion/error.hpp"
-
-#include <fmt/format.h>
+#include "../require.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -38,11 +36,9 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
       size_(centres.size()),
       q_(q),
       centres_(std::move(centres)) {
-  if (size_ == 0 || dimension_ == 0) throw Error(ErrorKind::usage, "centres", "no centre is given");
+  require(size_ != 0 && dimension_ != 0, "centres", "no centre is given");
   for (const auto& c : centres_)
-    if (c.size() != dimension_)
-      throw Error(ErrorKind::usage, "centres",
-                  fmt::format("centres of {} and of {} coordinates", dimension_, c.size()));
+    require(c.size() == dimension_, "centres", "centres of {} and of {} coordinates", dimension_, c.size());
   require_positive("width", q);
   centre_.fill(size_ * dimension_, [&](std::size_t k) { return centres_[k / dimension_][k % dimension_]; });
   slope_.fill(size_ * dimension_,
@@ -100,8 +96,7 @@ GaussianMixture SoftmaxWells::law(std::span<const double> theta) const { return 
 
 LogisticWells::LogisticWells(std::vector<std::vector<double>> centres, double q, double floor)
     : EqualWells(std::move(centres), q), floor_(floor) {
-  if (!(floor > 0 && floor < 1))
-    throw Error(ErrorKind::usage, "floor", fmt::format("{} is not between 0 and 1", floor));
+  require(floor > 0 && floor < 1, "floor", "{} is not between 0 and 1", floor);
 }
 
 void LogisticWells::prepare(std::span<const double> theta) {
