@@ -1,4 +1,4 @@
-// A potential and a reward of one's own: V(x, theta) = (x - theta)^2 / 2, R(x) = -(x - 3)^2. Samples follow N(theta, 1), so E R is largest at
+// A potential and a reward of your own: V(x, theta) = (x - theta)^2 / 2 and R(x) = -(x - 3)^2. Samples follow N(theta, 1), so E R is largest at
 // theta = 3, and the single loop finds it.
 #include <implicit_diffusion/langevin.hpp>
 
@@ -17,7 +17,7 @@ struct Shifted {
 
   template <class Real>
   Real evaluate(const Real* x, Real* grad_x, Real* grad_theta) const {
-    const Real u = x[0] - Real(centre);
+    const Real u = x[0] - Real(imd::Scalar<Real>(centre));
     if (grad_x) grad_x[0] = u;
     if (grad_theta) grad_theta[0] = -u;
     return u * u / 2;
@@ -26,13 +26,8 @@ struct Shifted {
 
 int main() {
   const auto reward = [](const float* x) { return -(x[0] - 3) * (x[0] - 3); };
-  imd::Langevin<float> sampler(Shifted{}, {.step_size = {0.1}, .noise = imd::Noise(1)});
-  imd::GradientEstimator<float> estimator(Shifted{}, imd::Reward<float>(reward));
-
-  imd::State<imd::Population<float>, imd::GradientDescent> state{
-      .theta = {0.0}, .population = {1000, 1}, .optimizer = {{0.02}}};
-  imd::single_loop(sampler, estimator, state, {.steps = 2000});
-
-  std::printf("theta = %.3f, the best is 3\n", state.theta[0]);
-  return std::abs(state.theta[0] - 3) < 0.1 ? 0 : 1;
+  const auto result = imd::optimise(imd::LangevinProblem(Shifted{}, reward), {0.0}, imd::GradientDescent{0.02},
+                                    {.particles = 1000, .step_size = 0.1, .steps = 2000, .seed = 1});
+  std::puts(imd::describe(result).c_str());
+  return result.completed() && std::abs(result.theta[0] - 3) < 0.1 ? 0 : 1;
 }

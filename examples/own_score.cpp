@@ -1,9 +1,6 @@
-// A score model of one's own: data N(theta, v I) in the plane with a known variance, its score at noise time tau, and the products that
+// A score model of your own: data N(theta, v I) in the plane with a known variance, its score at noise time tau, and the products that
 // gradients are made of. The reward is -|x - (1, 2)|^2, so the best theta is (1, 2), and a queue of eight slots finds it.
-#include <implicit_diffusion/denoising/check.hpp>
-#include <implicit_diffusion/denoising/gradient.hpp>
-#include <implicit_diffusion/loop/queue.hpp>
-#include <implicit_diffusion/optimizer/gradient_descent.hpp>
+#include <implicit_diffusion/denoising.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -59,21 +56,11 @@ int main() {
   const imd::ScoreCheck check = imd::check_score_model(Shifted{}, start, 0.3);
   std::printf("products off by %.0e and %.0e\n", check.state_error, check.parameter_error);
 
-  imd::ReverseChain<float> chain(Shifted{}, imd::uniform_grid(3, 64),
-                                 {.slots = 8, .normals = imd::normals_of<float>(imd::Noise(1))});
-  imd::DenoisingSampler<float> sampler(chain);
-  imd::PathGradient<float> gradient(chain, Near{});
-  imd::DenoisingStart<float> fresh{imd::Noise(1)};
-
-  imd::QueueState<imd::PathBatch<float>, imd::GradientDescent> state{
-      .theta = start, .slots = {}, .optimizer = imd::GradientDescent{{0.02}}};
-  const imd::QueueOptions options{.steps = 400, .slots = 8};
-  imd::PathBatch<float> batch;
-  batch.points = imd::Population<float>(500, 2);
-  imd::start_queue(sampler, fresh, state, options, batch);
-  imd::queue_loop(sampler, gradient, fresh, state, options);
-
-  std::printf("theta = (%.3f, %.3f), the best is (1, 2)\n", state.theta[0], state.theta[1]);
-  const bool found = std::abs(state.theta[0] - 1) < 0.1 && std::abs(state.theta[1] - 2) < 0.1;
-  return found && check.state_error < 1e-6 && check.parameter_error < 1e-6 ? 0 : 1;
+  const auto result =
+      imd::optimise(imd::DenoisingProblem(Shifted{}, Near{}), start, imd::GradientDescent{0.02},
+                    {.batch = 500, .grid = imd::uniform_grid(3, 64), .slots = 8, .steps = 400, .seed = 1});
+  std::puts(imd::describe(result).c_str());
+  std::puts("the best theta is (1, 2)");
+  const bool found = std::abs(result.theta[0] - 1) < 0.1 && std::abs(result.theta[1] - 2) < 0.1;
+  return result.completed() && found && check.state_error < 1e-6 && check.parameter_error < 1e-6 ? 0 : 1;
 }

@@ -18,20 +18,13 @@ struct Ring {
 };
 
 int main() {
-  const imd::LangevinOptions dynamics{.step_size = {0.02}, .noise = imd::Noise(1)};
-  const std::vector<double> truth{4, 1};
+  const imd::Differentiated<Ring> ring;
+  const imd::LangevinProblem nothing(ring);  // no objective: theta stays, samples move to its law
+  const auto data = imd::optimise(nothing, {4, 1}, imd::Hold{}, {.particles = 10'000, .step_size = 0.02, .seed = 2});
 
-  imd::Population<float> data(10'000, 2);
-  imd::StandardNormalStart<float>{imd::Noise(2)}.draw(data, 0);
-  imd::Langevin<float> chain(imd::Differentiated<Ring>{}, {.step_size = {0.02}, .noise = imd::Noise(2)});
-  for (int k = 0; k < 1000; ++k) chain.advance(data, truth, {.round = k});
-
-  imd::GradientEstimator<float>::Terms terms;
-  terms.push_back(std::make_unique<imd::ReferenceTerm<float>>(std::make_unique<imd::FixedReference<float>>(data)));
-  imd::LangevinEngine<float> engine(imd::Differentiated<Ring>{}, std::move(terms), dynamics);
-  imd::State<imd::Population<float>, imd::Adam> state{0, {2.0, 0.5}, data, imd::Adam{{0.01}}};
-  imd::single_loop(engine, engine, state, {.steps = 2000});
-
-  std::printf("theta = (%.3f, %.3f), the data's is (4, 1)\n", state.theta[0], state.theta[1]);
-  return std::abs(state.theta[0] - 4) < 0.1 && std::abs(state.theta[1] - 1) < 0.1 ? 0 : 1;
+  const auto result = imd::optimise(imd::LangevinProblem(ring).fit(data.samples), {2.0, 0.5}, imd::Adam(0.01),
+                                    {.step_size = 0.02, .steps = 2000, .seed = 1, .start = data.samples});
+  std::puts(imd::describe(result).c_str());
+  std::puts("the data's theta is (4, 1)");
+  return result.completed() && std::abs(result.theta[0] - 4) < 0.1 && std::abs(result.theta[1] - 1) < 0.1 ? 0 : 1;
 }

@@ -139,10 +139,10 @@ struct ToyDiffusion {
   Vector run_queue(ReverseChain<double>& c, Estimator& estimator, std::int64_t steps) const {
     DenoisingSampler<double> sampler(c);
     Fresh fresh;
-    QueueStateOf s{0, theta, {}, GradientDescent{{.scale = .05}}};
+    QueueStateOf s{0, theta, {}, GradientDescent{{.05}}};
     const QueueOptions options{.steps = steps, .slots = static_cast<std::int64_t>(c.slots())};
     start_queue(sampler, fresh, s, options, PathBatch<double>{});
-    queue_loop(sampler, estimator, fresh, s, options);
+    (void)queue_loop(sampler, estimator, fresh, s, options);
     return s.theta;
   }
 
@@ -155,9 +155,9 @@ struct ToyDiffusion {
     QueueStateOf warm{0, theta, {}, GradientDescent{}};
     start_queue(sampler, fresh, warm, {.slots = 4}, PathBatch<double>{});
     DoubleQueueState<PathBatch<double>, BackwardBatch<double>, GradientDescent> s{
-        0, theta, warm.slots, {}, GradientDescent{{.scale = .05}}};
+        0, theta, warm.slots, {}, GradientDescent{{.05}}};
     std::vector<Vector> thetas;
-    double_queue_loop(sampler, backward, fresh, s, steps, [&](const auto& now) { thetas.push_back(now.theta); });
+    (void)double_queue_loop(sampler, backward, fresh, s, steps, [&](const auto& now) { thetas.push_back(now.theta); });
     return thetas;
   }
 };

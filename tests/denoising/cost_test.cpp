@@ -105,7 +105,7 @@ TEST_P(Cost, OfAStepIsWhatTheModelsSee) {
   const Case& c = GetParam();
   Counted counted(c.dynamics, c.slots, c.keep, c.kl);
   PathGradient<double> gradient(counted.chain, Linear{}, {.lambda = 1, .beta = c.kl ? .5 : 0});
-  QueueState<PathBatch<double>, GradientDescent> s{0, theta, {}, GradientDescent{{.scale = .01}}};
+  QueueState<PathBatch<double>, GradientDescent> s{0, theta, {}, GradientDescent{{.01}}};
   const std::int64_t slots = static_cast<std::int64_t>(c.slots), steps = slots + 4;
   const QueueOptions options{.steps = steps, .slots = slots, .warm_start = c.warm};
   start_queue(counted.sampler, counted.start, s, options, counted.empty);
@@ -114,7 +114,7 @@ TEST_P(Cost, OfAStepIsWhatTheModelsSee) {
   EXPECT_EQ(counted.seen(), of_samples({warm, 0, c.kl ? warm : 0, 0}));
 
   DenoisingCost before;
-  queue_loop(counted.sampler, gradient, counted.start, s, options, [&](const auto& now) {
+  (void)queue_loop(counted.sampler, gradient, counted.start, s, options, [&](const auto& now) {
     const DenoisingCost seen = counted.seen();
     EXPECT_EQ(of_samples(counted.sampler.cost() + gradient.cost()), seen) << "what is reported is what was done";
     if (now.step > 0 && (c.warm || now.step > slots)) {
@@ -154,9 +154,9 @@ TEST(DoubleQueueCost, OfAStepIsWhatTheModelsSee) {
   QueueState<PathBatch<double>, GradientDescent> warm{0, theta, {}, GradientDescent{}};
   start_queue(counted.sampler, counted.start, warm, {.slots = T}, counted.empty);
   DoubleQueueState<PathBatch<double>, BackwardBatch<double>, GradientDescent> s{
-      0, theta, warm.slots, {}, GradientDescent{{.scale = .01}}};
+      0, theta, warm.slots, {}, GradientDescent{{.01}}};
   DenoisingCost before = counted.seen();
-  double_queue_loop(counted.sampler, backward, counted.start, s, 16, [&](const auto& now) {
+  (void)double_queue_loop(counted.sampler, backward, counted.start, s, 16, [&](const auto& now) {
     const DenoisingCost seen = counted.seen();
     EXPECT_EQ(of_samples(counted.sampler.cost() + backward.cost()), seen);
     const std::uint64_t on_the_way =

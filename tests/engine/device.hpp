@@ -270,6 +270,10 @@ inline void take_pieces(Tiles::Rows& rows, const imd::PieceSource& source) {
 
 class Energy : public Tiles {
  public:
+  explicit Energy(std::size_t dimension = 784) : dimension_(dimension) {}
+  Samples samples(std::size_t n) const { return Samples(n, dimension_); }
+  bool fits(const Vector& theta) const { return theta.size() == dimension_; }
+  bool fits(const Samples& x) const { return x.dimension() == dimension_; }
   void prepare(const Vector& theta) { theta_ = theta.handle(); }
   static std::optional<std::size_t> find_inadmissible(const Vector&) { return std::nullopt; }
 
@@ -304,6 +308,7 @@ class Energy : public Tiles {
 
  private:
   float slope(const Tile& x, std::size_t i, std::size_t j) const { return x.row(i)[j] - theta_->numbers[j]; }
+  std::size_t dimension_;
   Handle theta_;
 };
 

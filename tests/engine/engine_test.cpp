@@ -155,8 +155,8 @@ TEST(SecondEngine, TakesSamplerAndEstimatorApartOrTogether) {
   LangevinEngine<device::Energy> engine = langevin_engine();
   Langevin<device::Energy> sampler(device::Energy{}, {.step_size = {g}, .noise = noise});
   GradientEstimator<device::Energy> estimator(device::Energy{}, all_terms());
-  single_loop(engine, engine, together, {.steps = 4});
-  single_loop(sampler, estimator, apart, {.steps = 4});
+  (void)single_loop(engine, engine, together, {.steps = 4});
+  (void)single_loop(sampler, estimator, apart, {.steps = 4});
   EXPECT_EQ(host(together.theta), host(apart.theta));
   EXPECT_EQ(rows_of(together.population), rows_of(apart.population));
 }
@@ -221,6 +221,9 @@ class TwoPasses : public PointwiseTiles<double> {
     v_.step_and_add(x, s, nonfinite, w, sum);
   }
   std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return v_.find_inadmissible(theta); }
+  bool fits(const Theta& theta) const { return v_.fits(theta); }
+  bool fits(const Samples& x) const { return v_.fits(x); }
+  Samples samples(std::size_t count) const { return v_.samples(count); }
 
  private:
   Potential<double> v_;
@@ -243,7 +246,7 @@ TEST(SecondEngine, OnePassIsTheGeneralForm) {
   const auto run = [](auto engine) {
     State<Population<double>, GradientDescent> s{0, {0.3}, {700, 1}, {{eta}}};
     StandardNormalStart<double>{Noise(3)}.draw(s.population, 0);
-    single_loop(engine, engine, s, {.steps = 20});
+    (void)single_loop(engine, engine, s, {.steps = 20});
     return s;
   };
   const auto terms = []<class T>(T) {
@@ -454,8 +457,8 @@ TEST(SecondEngine, DoesNotDependOnThreads) {
             run_queue({.slots = 4, .keep_every = 5}, 6).thetas);
   LangevinState one = langevin_state(), more = langevin_state();
   auto alone = langevin_engine(), spread = langevin_engine(&three);
-  single_loop(alone, alone, one, {.steps = 5});
-  single_loop(spread, spread, more, {.steps = 5});
+  (void)single_loop(alone, alone, one, {.steps = 5});
+  (void)single_loop(spread, spread, more, {.steps = 5});
   EXPECT_EQ(host(one.theta), host(more.theta));
 }
 
@@ -526,11 +529,11 @@ TEST(SecondEngine, ResumesLangevinRuns) {
   const auto start = [] { return S{0, theta_of(Numbers(d, 0.2)), start_samples(), DeviceAdam{{.rate = {0.01}}}}; };
   S whole = start(), stopped = start(), resumed = start();
   auto engine = langevin_engine();
-  single_loop(engine, engine, whole, {.steps = 7});
-  single_loop(engine, engine, stopped, {.steps = 3});
+  (void)single_loop(engine, engine, whole, {.steps = 7});
+  (void)single_loop(engine, engine, stopped, {.steps = 3});
   through_a_checkpoint([&](auto& writer) { save(writer, stopped); }, [&](auto& reader) { restore(reader, resumed); });
   EXPECT_EQ(resumed.step, 3);
-  single_loop(engine, engine, resumed, {.steps = 7});
+  (void)single_loop(engine, engine, resumed, {.steps = 7});
   EXPECT_EQ(host(whole.theta), host(resumed.theta));
   EXPECT_EQ(rows_of(whole.population), rows_of(resumed.population));
 }
@@ -546,7 +549,7 @@ TEST(SecondEngine, ResumesQueues) {
       const QueueRun stopped = run_queue(settings, stop, false);
       through_a_checkpoint([&](auto& writer) { save(writer, stopped.state, chain); },
                            [&](auto& reader) { restore(reader, resumed, chain, empty_batch()); });
-      queue_loop(sampler, gradient, fresh, resumed, {.steps = 9, .slots = 4, .warm_start = false});
+      (void)queue_loop(sampler, gradient, fresh, resumed, {.steps = 9, .slots = 4, .warm_start = false});
       EXPECT_EQ(run_queue(settings, 9, false).thetas.back(), host(resumed.theta)) << keep << ' ' << stop;
     }
   }
@@ -555,11 +558,11 @@ TEST(SecondEngine, ResumesQueues) {
 TEST(SecondEngine, ResumesDoubleQueuesAndNestedRuns) {
   DoubleQueueParts parts;
   DoubleQueue whole = parts.start(), stopped = parts.start(), resumed = parts.start();
-  double_queue_loop(parts.sampler, parts.backward, fresh, whole, 20);
-  double_queue_loop(parts.sampler, parts.backward, fresh, stopped, 15);
+  (void)double_queue_loop(parts.sampler, parts.backward, fresh, whole, 20);
+  (void)double_queue_loop(parts.sampler, parts.backward, fresh, stopped, 15);
   through_a_checkpoint([&](auto& writer) { save(writer, stopped, parts.chain); },
                        [&](auto& reader) { restore(reader, resumed, parts.chain, empty_batch()); });
-  double_queue_loop(parts.sampler, parts.backward, fresh, resumed, 20);
+  (void)double_queue_loop(parts.sampler, parts.backward, fresh, resumed, 20);
   EXPECT_EQ(host(whole.theta), host(resumed.theta));
 
   auto chain = chain_of({});
@@ -567,12 +570,12 @@ TEST(SecondEngine, ResumesDoubleQueuesAndNestedRuns) {
   using S = State<Batch, DeviceAdam, Theta>;
   const NestedOptions cold{.steps = 5, .inner_steps = 1, .warm_start = false};
   S all{0, theta_of(first_numbers), empty_batch(), DeviceAdam{}}, some = all, more = all;
-  nested_loop(engine, engine, fresh, all, cold);
-  nested_loop(engine, engine, fresh, some, {.steps = 2, .inner_steps = 1, .warm_start = false});
+  (void)nested_loop(engine, engine, fresh, all, cold);
+  (void)nested_loop(engine, engine, fresh, some, {.steps = 2, .inner_steps = 1, .warm_start = false});
   through_a_checkpoint([&](auto& writer) { save(writer, some, chain); },
                        [&](auto& reader) { restore(reader, more, chain); });
   EXPECT_EQ(more.population.penalty, some.population.penalty);
-  nested_loop(engine, engine, fresh, more, cold);
+  (void)nested_loop(engine, engine, fresh, more, cold);
   EXPECT_EQ(host(all.theta), host(more.theta));
 }
 
@@ -582,7 +585,7 @@ TEST(SecondEngine, RefusesCheckpointsOfAnotherShape) {
   shorter.theta = theta_of(Numbers(d - 1));
   State<Samples, GradientDescent, Theta> descent{0, s.theta, s.population, {}};
   auto engine = langevin_engine();
-  single_loop(engine, engine, s, {.steps = 1});
+  (void)single_loop(engine, engine, s, {.steps = 1});
   io::CheckpointWriter writer;
   save(writer, s);
   const io::CheckpointReader reader(writer.to_bytes(), "checkpoint");
@@ -614,13 +617,13 @@ TEST(SecondEngine, AStepCopiesThetaOnce) {
   for (const Order order : {Order::paper, Order::authors})
     expect_copies(1, [&](std::int64_t k) {
       State<Samples, DeviceAdam, Theta> s{0, theta_of(Numbers(d, 0.2)), start_samples(), DeviceAdam{}};
-      single_loop(engine, engine, s, {.steps = k, .order = order});
+      (void)single_loop(engine, engine, s, {.steps = k, .order = order});
     });
   auto chain = chain_of({});
   DenoisingEngine<device::Steps> at_once(chain, {}, objective);
   expect_copies(1, [&](std::int64_t k) {
     State<Batch, DeviceAdam, Theta> s{0, theta_of(first_numbers), empty_batch(), DeviceAdam{}};
-    nested_loop(at_once, at_once, fresh, s, {.steps = k, .inner_steps = 1, .warm_start = false});
+    (void)nested_loop(at_once, at_once, fresh, s, {.steps = k, .inner_steps = 1, .warm_start = false});
   });
 }
 
@@ -634,7 +637,7 @@ TEST(SecondEngine, AQueueThatReplaysCopiesThetaTwice) {
       Queue s{0, theta_of(first_numbers), {}, {{0.05}}};
       const QueueOptions options{.steps = k, .slots = 4};
       start_queue(sampler, fresh, s, options, empty_batch());
-      queue_loop(sampler, gradient, fresh, s, options);
+      (void)queue_loop(sampler, gradient, fresh, s, options);
     });
   }
 }

@@ -124,7 +124,7 @@ constexpr double small_beta = 0.2;
 template <class Sampler, class Estimator, class Population>
 void expect_optimum(Sampler& sampler, Estimator& estimator, Population population, std::vector<double> start,
                     double eta, std::int64_t steps, const std::vector<double>& optimum) {
-  State<Population, GradientDescent> s{0, std::move(start), std::move(population), GradientDescent{{.scale = eta}}};
+  State<Population, GradientDescent> s{0, std::move(start), std::move(population), GradientDescent{{eta}}};
   EXPECT_GT(largest_difference(s.theta, optimum), 0.5);
   EXPECT_EQ(single_loop(sampler, estimator, s, {.steps = steps}).status, Status::completed);
   EXPECT_LT(largest_difference(s.theta, optimum), 1e-7);
@@ -180,7 +180,7 @@ TEST(SingleLoop, WithNoiseThatStaysReachesTheOptimumOnAverage) {
   const std::size_t n = 2000, length = 200, batches = 20;
   GibbsSampler sampler(v, Graph::ring(3), {.noise = Noise(23)});
   GibbsGradient estimator(v, Quarter{});
-  State<StatePopulation, GradientDescent> s{0, {-2}, spread_population(n, 3), GradientDescent{{.scale = 1.0}}};
+  State<StatePopulation, GradientDescent> s{0, {-2}, spread_population(n, 3), GradientDescent{{1.0}}};
   std::vector<double> means(batches, 0.0);
   const auto observe = [&](const auto& state) {
     if (state.step > 1000) means[static_cast<std::size_t>(state.step - 1001) / length] += state.theta[0] / length;
@@ -204,7 +204,7 @@ TEST(SingleLoop, ContinuedEqualsUninterrupted) {
     for (const std::int64_t stop : stops) {
       ChainSampler sampler(ring.chain, {.noise = Noise(4)});
       ChainGradient estimator(ring.chain, ring.objective);
-      single_loop(sampler, estimator, s, {.steps = stop});
+      (void)single_loop(sampler, estimator, s, {.steps = stop});
     }
     return s;
   };
@@ -233,7 +233,7 @@ TEST(SingleLoop, ReportsAChainThatFallsApart) {
   for (const bool at_the_start : {false, true}) {
     ChainSampler sampler(ring.chain);
     ChainGradient estimator(ring.chain, RewardObjective(ring_reward(16, small_reward)));
-    State<Distribution, GradientDescent> s{0, ring.start, uniform_distribution(16), GradientDescent{{.scale = 1e5}}};
+    State<Distribution, GradientDescent> s{0, ring.start, uniform_distribution(16), GradientDescent{{1e5}}};
     if (at_the_start) {
       s.theta[1] = 1e5;
       EXPECT_ERROR(single_loop(sampler, estimator, s, {.steps = 5}), usage, "chain: ");

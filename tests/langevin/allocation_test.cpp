@@ -113,7 +113,7 @@ TEST(NestedLoop, AllocatesNothing) {
   const auto observe = [&](const auto& s) {
     if (s.step == 5) before = allocations;
   };
-  nested_loop(engine, engine, start, state, {.steps = 20, .inner_steps = 3}, observe);
+  (void)nested_loop(engine, engine, start, state, {.steps = 20, .inner_steps = 3}, observe);
   EXPECT_EQ(allocations - before, 0);
 }
 

@@ -93,7 +93,7 @@ TEST(Unrolled, EqualsFiniteDifferencesWithTheSameNoise) {
     for (const std::size_t n :
          {40, 300}) {  // fewer might all sit inside wells, where there is no gradient to get wrong
       const Moment at{.round = 3};
-      const LangevinOptions options{.step_size = {.scale = 0.2, .exponent = 0.5}, .noise = Noise{71}};
+      const LangevinOptions options{.step_size = {0.2, 0.5}, .noise = Noise{71}};
       Population<double> x(n, 2), moved;
       MixtureSampler(c.potential.law(c.theta).value(), Noise{72}).draw(x, 0);
       moved = x;
@@ -143,7 +143,7 @@ TEST(Unrolled, NeedsDerivativesAndAStepBeforeTheEstimate) {
   // The paper's order estimates before the first step: there is nothing to differentiate yet.
   Unrolled<double> unrolled(hexagon_wells(), smooth_reward(), {.step_size = {0.2}});
   State<Population<double>, GradientDescent> s{0, hexagon_start(), population_of<double>(five_points()), {}};
-  EXPECT_THROW(single_loop(unrolled, unrolled, s, {.steps = 3, .order = Order::paper}), Error);
+  EXPECT_THROW((void)single_loop(unrolled, unrolled, s, {.steps = 3, .order = Order::paper}), Error);
   EXPECT_EQ(single_loop(unrolled, unrolled, s, {.steps = 3, .order = Order::authors}).status, Status::completed);
 }
 

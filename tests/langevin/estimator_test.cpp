@@ -4,6 +4,8 @@
 // one in 150,000 times a number. The same check must reject the estimate when it is scaled by a tenth or has lost its
 // centring.
 #include "implicit_diffusion/langevin/estimator.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/langevin/baselines.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "langevin/statistics.hpp"
 #include "problems/hexagon_reward.hpp"
@@ -353,6 +355,55 @@ TEST(ReferenceTerm, TakesTheBatchOfItsStep) {
               with(std::make_unique<FixedReference<float>>(rows.batch(step)), 0));
   const Population<float> first = rows.batch(0);
   ASSERT_NE(first, rows.batch(3));
+}
+
+// Its gradient is the mean of dV/dtheta; for logistic wells the integral of exp(-V) is sum_i w_i(theta) (pi q)^(d/2), whose logarithm has the
+// derivative w_i' / sum w. Exact samples: five standard errors, one seed in two million would fail.
+TEST(MarginalLikelihoodTerm, IsTheGradientOfTheLogIntegral) {
+  const LogisticWells wells({{-2, 0}, {1, 1}}, 1.0, 0.1);
+  const std::vector<double> theta{0.4, -0.7};
+  constexpr std::size_t n = 40'000;
+  Population<double> x(n, 2);
+  MixtureSampler(wells.law(theta), Noise{63}).draw(x, 0);
+  const std::vector<double> got = estimate(sum_of<double>(wells, MarginalLikelihoodTerm<double>(2.0)), x, theta);
+  const auto sigmoid = [](double t) { return 1 / (1 + std::exp(-t)); };
+  const auto weight = [&](double t) { return 0.1 + 0.9 * sigmoid(t); };
+  for (std::size_t j = 0; j < 2; ++j) {
+    const double slope = 0.9 * sigmoid(theta[j]) * (1 - sigmoid(theta[j]));
+    const double exact = -2 * slope / (weight(theta[0]) + weight(theta[1]));
+    // dV/dtheta_j is between -slope / w_j and 0.
+    const double tolerance = 5 * 2 * slope / weight(theta[j]) / 2 / std::sqrt(n);
+    EXPECT_NEAR(got[j], exact, tolerance);
+    EXPECT_GT(std::abs(exact), 5 * tolerance) << "too few samples to see a wrong sign or factor";
+  }
+}
+
+// Sizes are checked before any memory is touched.
+TEST(Sizes, ThatDoNotFitAreRefused) {
+  const std::vector<double> theta(6);
+  std::vector<double> gradient(6), small(5);
+  Population<float> x(10, 2), line(10, 1), none(0, 2);
+  GradientEstimator<float> estimator(hexagon_wells(), Reward<float>(hard_reward()));
+  Langevin<float> sampler(hexagon_wells());
+  GradientEstimator<float>::Terms terms;
+  terms.push_back(std::make_unique<RewardTerm<float>>(hard_reward()));
+  LangevinEngine<float> engine(hexagon_wells(), std::move(terms), {});
+  EXPECT_THROW(estimator.estimate(x, small, 0, gradient), Error);
+  EXPECT_THROW(estimator.estimate(x, theta, 0, small), Error);
+  EXPECT_THROW(estimator.estimate(line, theta, 0, gradient), Error);
+  EXPECT_THROW(estimator.estimate(none, theta, 0, gradient), Error);
+  EXPECT_THROW(sampler.advance(x, small, {}), Error);
+  EXPECT_THROW(sampler.advance(line, theta, {}), Error);
+  EXPECT_THROW(sampler.advance(none, theta, {}), Error);
+  EXPECT_THROW(engine.advance_and_estimate(x, small, {}, gradient), Error);
+  EXPECT_THROW(engine.advance_and_estimate(x, theta, {}, small), Error);
+  EXPECT_THROW(
+      estimate(sum_of<float>(hexagon_wells(), ReferenceTerm<float>(std::make_unique<FixedReference<float>>(line))), x,
+               theta),
+      Error);
+  Unrolled<float> unrolled(hexagon_wells(), SmoothReward({4, 3.8}, 20, 0.7, 0.5), {});
+  unrolled.advance(x, theta, {});
+  EXPECT_THROW(unrolled.estimate(x, theta, 0, small), Error);
 }
 
 TEST(NoGradient, IsZero) {

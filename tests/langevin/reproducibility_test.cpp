@@ -49,11 +49,11 @@ auto run(Workers* workers, std::uint64_t seed = 81, Passes passes = Passes::toge
   const LangevinOptions options{.step_size = {0.2}, .noise = Noise{seed}, .workers = workers};
   if (passes == Passes::together) {
     LangevinEngine<Real> engine(wells, std::move(terms), options);
-    single_loop(engine, engine, s, {.steps = steps});
+    (void)single_loop(engine, engine, s, {.steps = steps});
   } else {
     GradientEstimator<Real> gradient(wells, std::move(terms), {.workers = workers});
     Langevin<Real> sampler(wells, options);
-    single_loop(sampler, gradient, s, {.steps = steps});
+    (void)single_loop(sampler, gradient, s, {.steps = steps});
   }
   return s;
 }
@@ -120,7 +120,7 @@ TEST(SameBits, ForAnyNumberOfThreadsWhenUnrolling) {
     auto s = start<float>(n, 83);
     Unrolled<float> unrolled(hexagon_wells(), smooth_reward(),
                              {.step_size = {0.2}, .noise = Noise{83}, .workers = workers});
-    single_loop(unrolled, unrolled, s, {.steps = 10, .order = Order::authors});
+    (void)single_loop(unrolled, unrolled, s, {.steps = 10, .order = Order::authors});
     return s;
   };
   Workers workers(3);

@@ -128,7 +128,7 @@ TEST(Loops, AColdStartIsDrawnForItsRound) {
   State<double, GradientDescent> s{0, {ToyAnswers::theta_0}, ToyAnswers::p_0, toy_descent};
   ToySampler sampler;
   ToyGradient gradient;
-  nested_loop(sampler, gradient, start, s, {.steps = 4, .inner_steps = 2, .warm_start = false});
+  (void)nested_loop(sampler, gradient, start, s, {.steps = 4, .inner_steps = 2, .warm_start = false});
   EXPECT_EQ(start.drawn, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
@@ -234,9 +234,9 @@ TEST(Loops, NestedWithOneWarmStepIsTheSingleLoopInTheAuthorsOrder) {
   auto sampler = langevin();
   auto gradient = estimator();
   auto start = standard_normal();
-  single_loop(sampler, gradient, single, {.steps = 30, .order = Order::authors});
-  single_loop(sampler, gradient, paper, {.steps = 30, .order = Order::paper});
-  nested_loop(sampler, gradient, start, nested, {.steps = 30, .inner_steps = 1, .warm_start = true});
+  (void)single_loop(sampler, gradient, single, {.steps = 30, .order = Order::authors});
+  (void)single_loop(sampler, gradient, paper, {.steps = 30, .order = Order::paper});
+  (void)nested_loop(sampler, gradient, start, nested, {.steps = 30, .inner_steps = 1, .warm_start = true});
   EXPECT_EQ(single.theta, nested.theta);
   EXPECT_EQ(single.population, nested.population);
   EXPECT_NE(single.theta, paper.theta);
@@ -247,7 +247,7 @@ template <class State>
 void run_single(State& s, std::int64_t steps, std::stop_token stop = {}) {
   auto sampler = langevin();
   auto gradient = estimator();
-  single_loop(sampler, gradient, s, {.steps = steps}, ignore, stop);
+  (void)single_loop(sampler, gradient, s, {.steps = steps}, ignore, stop);
 }
 
 TEST(Loops, AContinuedRunEqualsOneThatNeverStopped) {
@@ -269,7 +269,7 @@ TEST(Loops, AContinuedRunEqualsOneThatNeverStopped) {
       auto sampler = langevin();
       auto gradient = estimator();
       auto start = standard_normal();
-      nested_loop(sampler, gradient, start, s, {.steps = steps, .inner_steps = 3, .warm_start = warm});
+      (void)nested_loop(sampler, gradient, start, s, {.steps = steps, .inner_steps = 3, .warm_start = warm});
     };
     auto a = first_state(Adam{}), b = first_state(Adam{});
     run(a, 10);
@@ -288,7 +288,7 @@ TEST(Loops, AContinuedRunEqualsOneThatNeverStopped) {
       auto start = standard_normal();
       const QueueOptions options{.steps = steps, .slots = 3, .warm_start = warm};
       if (s.step == 0) start_queue(sampler, start, s, options, Population<float>(n, 2));
-      queue_loop(sampler, gradient, start, s, options);
+      (void)queue_loop(sampler, gradient, start, s, options);
     };
     Queue a{0, problems::hexagon_start(), {}, Adam{}}, b = a;
     run(a, 10);

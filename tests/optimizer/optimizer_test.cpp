@@ -16,7 +16,7 @@ namespace implicit_diffusion {
 namespace {
 
 TEST(Schedule, IsAPowerOfTheStepCountedFromOne) {
-  const Schedule constant{.scale = 0.3}, root{.scale = 0.3, .exponent = 0.5}, other{.scale = 0.3, .exponent = 0.7};
+  const Schedule constant = 0.3, root{0.3, 0.5}, other{0.3, 0.7};
   for (const std::int64_t k : {0, 1, 2, 8, 99, 4999, 1'000'000}) {
     const double count = static_cast<double>(k + 1);
     EXPECT_EQ(constant(k), 0.3);
@@ -38,7 +38,7 @@ TEST(Schedule, TheProvedPairIsMadeOfCubeRoots) {
 }
 
 TEST(GradientDescent, StepsAgainstTheGradient) {
-  GradientDescent descent{{.scale = 0.5, .exponent = 0.5}};
+  GradientDescent descent{{0.5, 0.5}};
   std::vector<double> theta{1, -2};
   descent.update(theta, std::vector<double>{2, -4}, 0);
   EXPECT_EQ(theta, (std::vector<double>{0, 0}));
@@ -79,7 +79,7 @@ TEST(Adam, TakesTheKnownSteps) {
 
 // Unrolled, the moments are weighted means of all gradients so far: m_t = (1 - b) sum_i b^(t - i) g_i.
 TEST(Adam, MomentsAreWeightedMeans) {
-  const AdamOptions options{.rate = {.scale = 0.1, .exponent = 0.5}, .first_decay = 0.7, .second_decay = 0.9};
+  const AdamOptions options{.rate = {0.1, 0.5}, .first_decay = 0.7, .second_decay = 0.9};
   std::vector<double> gradients;
   for (int t = 0; t < 30; ++t) gradients.push_back(std::sin(1.0 + 2.0 * t));
   const std::vector<double> path = adam_path(options, gradients);
@@ -111,7 +111,7 @@ TEST(Adam, TheFirstStepIsTheRateWhateverTheSizeOfTheGradient) {
 
 // Unrolled, v is a sum over all gradients so far: v_t = (1 - b) sum_i b^(t - i) g_i^2, without a correction for its beginning.
 TEST(RmsProp, DividesByTheSizeOfRecentGradients) {
-  RmsProp optimizer({.rate = {.scale = 0.1, .exponent = 0.5}, .decay = 0.9, .epsilon = 1e-3});
+  RmsProp optimizer({.rate = {0.1, 0.5}, .decay = 0.9, .epsilon = 1e-3});
   std::vector<double> theta{1.0, -1.0}, expected = theta;
   std::vector<std::vector<double>> gradients;
   for (std::size_t t = 0; t < 30; ++t) {
@@ -167,7 +167,7 @@ MeanField mean_field(const SchedulePair& pair, double c, std::int64_t steps) {
 
 TEST(AnyOptimizer, IsTheOneOfItsName) {
   EXPECT_EQ(AnyOptimizer::names(), (std::vector<std::string>{"gradient-descent", "adam", "rms-prop"}));
-  const Schedule rate{.scale = 0.1, .exponent = 0.5};
+  const Schedule rate{0.1, 0.5};
   const auto expect_same = [&](AnyOptimizer any, auto optimizer) {
     std::vector<double> a{1, -2}, b = a;
     for (std::int64_t k = 0; k < 5; ++k) {

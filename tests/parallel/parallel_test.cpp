@@ -241,7 +241,7 @@ TEST(UsersCode, ThrowsThroughTheSingleLoop) {
         LangevinEngine<float> engine(v, std::move(terms), {.step_size = {0.1}, .workers = on});
         State<Population<float>, GradientDescent> state{
             .theta = {0.0}, .population = numbered(1), .optimizer = {{1e-12}}};
-        single_loop(engine, engine, state, {.steps = 3});
+        (void)single_loop(engine, engine, state, {.steps = 3});
         return std::pair{state.theta, state.population};
       };
       EXPECT_EQ(thrown_by([&] { run({!in_reward}, {in_reward}, &workers); }), first_refusal) << threads << " threads";

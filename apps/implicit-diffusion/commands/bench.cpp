@@ -78,7 +78,10 @@ struct RewardLoop {
     StandardNormalStart<Real>{Noise(1)}.draw(state.population, 0);
     for (std::size_t i = 0; i < wells; i += 2) state.theta[i] = 1.5;
   }
-  void run(std::int64_t steps) { single_loop(engine, engine, state, {.steps = state.step + steps}); }
+  void run(std::int64_t steps) {
+    require(single_loop(engine, engine, state, {.steps = state.step + steps}).status == Status::completed,
+            "the single loop diverged");
+  }
 
   static std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
     std::vector<std::vector<double>> centres;

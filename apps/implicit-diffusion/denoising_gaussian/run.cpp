@@ -184,7 +184,7 @@ SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const Gaussi
   empty.points = Population<float>(static_cast<std::size_t>(c.batch), 1);
 
   const double h = model.horizon / slots;
-  QueueState<PathBatch<float>, GradientDescent> s{0, {model.theta_0}, {}, GradientDescent{{.scale = model.eta * h}}};
+  QueueState<PathBatch<float>, GradientDescent> s{0, {model.theta_0}, {}, GradientDescent{{model.eta * h}}};
   const QueueOptions options{.steps = 2 * std::int64_t{slots}, .slots = slots, .warm_start = false};
   start_queue(sampler, start, s, options, empty);
   SampledQueue result;

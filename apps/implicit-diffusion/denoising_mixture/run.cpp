@@ -35,7 +35,7 @@ class Run {
 
   DenoisingRow run() {
     QueueState<Batch, AnyOptimizer> s{
-        0, model_.parameters_of(c_.base), {}, AnyOptimizer::make(c_.optimizer, {.scale = c_.learning_rate})};
+        0, model_.parameters_of(c_.base), {}, AnyOptimizer::make(c_.optimizer, {c_.learning_rate})};
     const QueueOptions options{.steps = c_.steps, .slots = c_.slots, .warm_start = c_.loop != LoopKind::queue_cold};
     const auto observe_state = [&](const auto& state) { observe(state); };
     if (c_.loop == LoopKind::nested) {

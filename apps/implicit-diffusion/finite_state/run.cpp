@@ -51,7 +51,7 @@ template <class Population, class Sampler, class Estimator>
 void follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring, Sampler& sampler,
             Estimator& estimator, Population population, std::span<const double> start, const RunContext& context) {
   State<Population, GradientDescent> s{0, std::vector<double>(start.begin(), start.end()), std::move(population),
-                                       GradientDescent{{.scale = c.learning_rate}}};
+                                       GradientDescent{{c.learning_rate}}};
   ChainGradient judge(ring.chain, ring.objective);
   std::vector<double> shares(c.ring.states), gradient(ring.start.size());
   const auto begin = std::chrono::steady_clock::now();

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -20,6 +21,13 @@ struct PathBatch {
   using Theta = typename StepsOf<T>::Theta;
   using Samples = typename StepsOf<T>::Samples;
   using Numbers = typename StepsOf<T>::Numbers;
+
+  // A batch of these samples that has made no step.
+  static PathBatch of(Samples samples) {
+    PathBatch b;
+    b.points = std::move(samples);
+    return b;
+  }
 
   std::int64_t birth = 0;     // the round at which it was drawn
   std::size_t step = 0;       // n: steps made

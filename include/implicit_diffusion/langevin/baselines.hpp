@@ -41,6 +41,8 @@ class Unrolled {
   void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
     if (before_.size() != x.size())
       throw Error(ErrorKind::usage, "method", "unrolled has no step to differentiate yet: it needs the authors' order");
+    require_fit(energy_, theta);
+    require_fit(energy_, gradient, "gradient");
     energy_.prepare(theta);
     const Samples& before = before_;
     E::sum(sampler_.options().workers, x, gradient, [&](std::size_t k, auto&& sum) {

@@ -7,6 +7,7 @@
 //     -lambda E_pi[R]                  w_i = (f_i - mean f) / N,  f = lambda R                   RewardTerm
 //     beta KL(pi || base)              the same,  f = beta (V - V_base)                       BaseTerm
 //     beta KL(reference || pi)         w_i = -beta / n, and +beta / m on m references         ReferenceTerm
+//     -beta log integral exp(-V)       w_i = beta / n                                         MarginalLikelihoodTerm
 //
 // N = n - 1 makes the covariance unbiased; N = n is the authors' choice.
 #pragma once
@@ -36,9 +37,10 @@ struct Term {
   virtual void add_signal(typename E::ConstTile /*x*/, typename E::TileNumbers /*f*/) const {}
   // The share of V itself in the signal.
   virtual double value_share() const { return 0; }
-  // Reference samples of this step, or null, and beta: their mean of grad_theta V counts beta, that of the population -beta.
+  // What the population's mean of grad_theta V counts.
+  virtual double mean_weight() const { return 0; }
+  // Reference samples of this step, or null: their mean of grad_theta V counts -mean_weight().
   virtual const typename E::Samples* references(std::int64_t /*step*/) { return nullptr; }
-  virtual double reference_weight() const { return 0; }
 };
 
 template <class T>
@@ -135,10 +137,22 @@ class ReferenceTerm final : public Term<T> {
       : reference_(std::move(reference)), beta_(beta) {}
 
   const typename EnergyOf<T>::Samples* references(std::int64_t step) override { return &reference_->batch(step); }
-  double reference_weight() const override { return beta_; }
+  double mean_weight() const override { return -beta_; }
 
  private:
   std::unique_ptr<Reference<T>> reference_;
+  double beta_;
+};
+
+// The negative log-likelihood of a latent-variable model: where V(x, theta) = -log p(x, y | theta), with the data y inside, pi is the posterior
+// of the latent variables x, and -log p(y | theta) = -log of the integral of exp(-V) has the gradient E_pi[grad_theta V].
+template <class T>
+class MarginalLikelihoodTerm final : public Term<T> {
+ public:
+  explicit MarginalLikelihoodTerm(double beta = 1.0) : beta_(beta) {}
+  double mean_weight() const override { return beta_; }
+
+ private:
   double beta_;
 };
 
@@ -167,7 +181,7 @@ class GradientEstimator {
       : energy_(std::move(energy)), terms_(std::move(terms)), options_(options) {
     for (const auto& term : terms_) {
       value_share_ += term->value_share();
-      beta_ += term->reference_weight();
+      beta_ -= term->mean_weight();
     }
   }
 
@@ -178,6 +192,8 @@ class GradientEstimator {
   }
 
   void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
+    require_fit(energy_, theta);
+    require_fit(energy_, x);
     energy_.prepare(theta);
     estimate_with(energy_, x, step, gradient,
                   [&](std::size_t k, auto&&... request) { energy_.add(E::tile(x, k), request...); });
@@ -187,13 +203,14 @@ class GradientEstimator {
   // first: what a sampler fuses its step with.
   template <class Add>
   void estimate_with(const E& energy, const Samples& x, std::int64_t step, Theta& gradient, Add&& add) {
+    require_fit(energy, gradient, "gradient");
     if constexpr (one_pass)
       take_sums(energy, x, gradient, add);
     else
       weigh(energy, x, gradient, add);
     for (const auto& term : terms_)
       if (const Samples* references = term->references(step))
-        add_references(energy, *references, term->reference_weight(), gradient);
+        add_references(energy, *references, -term->mean_weight(), gradient);
   }
 
   std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return energy_.find_inadmissible(theta); }
@@ -263,6 +280,7 @@ class GradientEstimator {
   }
 
   void add_references(const E& energy, const Samples& y, double beta, Theta& gradient) {
+    require_fit(energy, y);
     const auto m = static_cast<double>(y.size());
     if constexpr (one_pass) {
       const std::size_t p = gradient.size();

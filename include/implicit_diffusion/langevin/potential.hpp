@@ -75,6 +75,12 @@ class Potential : public PointwiseTiles<Real> {
   std::size_t dimension() const { return model_->dimension(); }
   std::size_t parameters() const { return model_->parameters(); }
 
+  Population<Real> samples(std::size_t n) const { return {n, dimension()}; }
+  bool fits(const std::vector<double>& theta) const { return theta.size() == parameters(); }
+  bool fits(const Population<Real>& x) const { return x.dimension() == dimension(); }
+  // What keeps its kernels from running on 16 lanes at the level of the machine: null where nothing does.
+  const char* speed_note() const { return model_->speed_note(); }
+
   // All that follows is at this theta.
   void prepare(std::span<const double> theta) { model_->prepare(theta); }
 
@@ -143,6 +149,7 @@ class Potential : public PointwiseTiles<Real> {
     virtual std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const = 0;
     virtual std::optional<double> largest_stable_step() const { return std::nullopt; }
     virtual std::optional<GaussianMixture> law(std::span<const double> /*theta*/) const { return std::nullopt; }
+    virtual const char* speed_note() const { return nullptr; }
   };
   explicit Potential(std::unique_ptr<Model> model) : model_(std::move(model)) {}
 
@@ -184,6 +191,7 @@ class Potential<Real>::Pointwise final : public Potential<Real>::Model {
     if constexpr (requires { v_.law(theta); }) return v_.law(theta);
     return std::nullopt;
   }
+  const char* speed_note() const override { return speed_note_of<Real, P>(); }
 
  private:
   P v_;

@@ -44,6 +44,8 @@ class Reward {
   // The same into a tile of a Scratch.
   void gradient(Block<const Real> x, const Block<Real>& out) const { gradient(x, out.data); }
   bool has_gradient() const { return model_->has_gradient(); }
+  // What keeps its kernels from running on 16 lanes at the level of the machine: null where nothing does.
+  const char* speed_note() const { return model_->speed_note(); }
   // E R(X), X ~ mixture, where each component's is known.
   std::optional<double> expectation(const GaussianMixture& mixture) const {
     double sum = 0;
@@ -62,6 +64,7 @@ class Reward {
     virtual void gradient(Block<const Real> x, Real* out) const = 0;
     virtual bool has_gradient() const = 0;
     virtual std::optional<double> expectation(const Gaussian&) const = 0;
+    virtual const char* speed_note() const = 0;
   };
 
   template <class R>
@@ -80,6 +83,8 @@ class Reward {
       if constexpr (requires { r.expectation(g); }) return r.expectation(g);
       return std::nullopt;
     }
+
+    const char* speed_note() const override { return speed_note_of<Real, R>(); }
 
     R r;
   };

@@ -20,7 +20,7 @@
 namespace implicit_diffusion {
 
 struct LangevinOptions {
-  Schedule step_size{.scale = 1e-2};  // g, as a function of the outer step
+  Schedule step_size = 1e-2;  // g, as a function of the outer step
   Noise noise{};
   Workers* workers = nullptr;  // null: the calling thread alone
 };
@@ -49,6 +49,8 @@ class Langevin {
 
   // The parts of a step, for those who make it together with something else: begin(), then for every tile k one that sets nonfinite(k).
   void begin(const Samples& x, const Theta& theta) {
+    require_fit(energy_, theta);
+    require_fit(energy_, x);
     energy_.prepare(theta);
     nonfinite_.assign(E::tiles(x), {});
   }

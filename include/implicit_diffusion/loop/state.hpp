@@ -1,7 +1,7 @@
 // What a loop carries from step to step, and how it can end.
 //
 // State is all that a run needs to go on: a run continued from its state equals one that never stopped. Loops do no I/O; an observer, any
-// callable, sees the state before the first step and after every step.
+// callable, sees the state before the first step and after every step. If it returns a bool, false ends the run.
 #pragma once
 
 #include "implicit_diffusion/concepts.hpp"
@@ -36,7 +36,7 @@ struct Divergence {
   std::size_t coordinate;  // of the sample, or of theta
 };
 
-struct Outcome {
+struct [[nodiscard]] Outcome {
   Status status = Status::completed;
   std::optional<Divergence> divergence{};
 };
@@ -86,16 +86,24 @@ Outcome update(AnyState& s, const Gamma& gamma, const Theta& gradient, Theta& ne
   return {};
 }
 
-// The frame of every loop: step() is called until s.step == steps, a stop is asked for, or an outcome is not completion; the observer sees the
+// Shows a state to an observer. False where it wants to see no more.
+template <class Observer, class AnyState>
+bool show(Observer& observe, const AnyState& s) {
+  if constexpr (std::same_as<decltype(observe(s)), bool>) return observe(s);
+  observe(s);
+  return true;
+}
+
+// The frame of every loop: step() is called until s.step == steps, somebody asks to stop, or an outcome is not completion; the observer sees the
 // state before the first step and after every one.
 template <class AnyState, class Observer, class Step>
 Outcome repeat(AnyState& s, std::int64_t steps, Observer&& observe, const std::stop_token& stop, Step&& step) {
-  observe(std::as_const(s));
+  bool wanted = show(observe, std::as_const(s));
   while (s.step < steps) {
-    if (stop.stop_requested()) return {Status::interrupted};
+    if (!wanted || stop.stop_requested()) return {Status::interrupted};
     if (const Outcome outcome = step(); outcome.status != Status::completed) return outcome;
     ++s.step;
-    observe(std::as_const(s));
+    wanted = show(observe, std::as_const(s));
   }
   return {};
 }

@@ -18,7 +18,7 @@ namespace implicit_diffusion {
 struct AdamOptions {
   static constexpr const char* name = "adam";
 
-  Schedule rate{.scale = 1e-3};
+  Schedule rate = 1e-3;
   double first_decay = 0.9;     // b1
   double second_decay = 0.999;  // b2
   double epsilon = 1e-8;        // keeps a coordinate whose gradient vanishes from dividing by zero

@@ -11,7 +11,7 @@ namespace implicit_diffusion {
 struct GradientDescent {
   static constexpr const char* name = "gradient-descent";
 
-  Schedule rate{.scale = 0.1};
+  Schedule rate = 0.1;
 
   template <class Theta, class Gradient>
   void update(Theta&& theta, const Gradient& gradient, std::int64_t step) {

@@ -38,6 +38,7 @@ class RememberingOptimizer {
   static constexpr const char* name = Rule::name;
 
   explicit RememberingOptimizer(const Rule& rule = {}) : rule_(rule) {}
+  explicit RememberingOptimizer(double rate) : rule_{.rate = rate} {}
 
   void update(Theta& theta, const Theta& gradient, std::int64_t step) {
     memory_.begin(theta);  // allocates on the first call only

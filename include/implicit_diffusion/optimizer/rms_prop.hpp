@@ -19,7 +19,7 @@ namespace implicit_diffusion {
 struct RmsPropOptions {
   static constexpr const char* name = "rms-prop";
 
-  Schedule rate{.scale = 1e-3};
+  Schedule rate = 1e-3;
   double decay = 0.99;    // b
   double epsilon = 1e-8;  // keeps a coordinate whose gradient vanishes from dividing by zero
 

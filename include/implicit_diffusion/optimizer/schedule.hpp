@@ -15,8 +15,10 @@
 namespace implicit_diffusion {
 
 struct Schedule {
-  double scale = 1.0;
-  double exponent = 0.0;
+  double scale, exponent;
+
+  constexpr Schedule(double scale_ = 1, double exponent_ = 0)
+      : scale(scale_), exponent(exponent_) {}  // implicit: 0.1 is a step
 
   // The same bits on every machine: roots by sqrt, other powers through our own exp and log.
   double operator()(std::int64_t k) const;

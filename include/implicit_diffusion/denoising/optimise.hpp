@@ -1,0 +1,122 @@
+// Finetuning a denoising diffusion: the problem, the options, and the loop in one call.
+//
+//     minimise  F(theta) = -lambda E[R(Y_T)] + beta KL(paths of theta || paths of theta_0)
+//
+// over the parameters of a score model, through all steps of its reverse chain. R must have a gradient: a template over the number type that says
+// any_number = true. DenoisingProblem(model, R, lambda) is the first term, .stay_close(theta_0, beta) adds the second.
+#pragma once
+
+#include "implicit_diffusion/denoising/gradient.hpp"
+#include "implicit_diffusion/loop/nested.hpp"
+#include "implicit_diffusion/loop/queue.hpp"
+#include "implicit_diffusion/optimise.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// Real: float or double.
+template <class Real = float>
+class DenoisingProblem {
+ public:
+  DenoisingProblem(ScoreModel<Real> model, Reward<Real> reward, double lambda = 1.0)
+      : model_(std::move(model)), reward_(std::move(reward)), objective_{.lambda = lambda} {}
+
+  // The price of leaving the model at theta_0, which is frozen.
+  DenoisingProblem& stay_close(std::vector<double> theta_0, double beta = 1.0) {
+    frozen_ = std::move(theta_0);
+    objective_.beta = beta;
+    return *this;
+  }
+
+  const ScoreModel<Real>& model() const { return model_; }
+  const Reward<Real>& reward() const { return reward_; }
+  const DenoisingObjective& objective() const { return objective_; }
+  const std::optional<std::vector<double>>& frozen() const { return frozen_; }
+
+ private:
+  ScoreModel<Real> model_;
+  Reward<Real> reward_;
+  DenoisingObjective objective_;
+  std::optional<std::vector<double>> frozen_;
+};
+template <PointScoreModel M, class R>
+DenoisingProblem(M, R) -> DenoisingProblem<float>;
+template <PointScoreModel M, class R>
+DenoisingProblem(M, R, double) -> DenoisingProblem<float>;
+
+struct DenoisingRun {
+  std::size_t batch = 1000;                 // samples a step of theta
+  TimeGrid grid = uniform_grid(3, 128);     // noise levels: horizon 3 in T = 128 steps
+  Dynamics dynamics = Dynamics::euler_sde;  // or euler_ode, ddpm, ddim
+  std::size_t slots = 1;                    // M: 1 is the nested loop, more a queue of M + 1 batches
+  std::size_t keep_every = 1;               // of a queue's paths; the states between are made again
+  std::int64_t steps = 1000;                // of theta
+  std::uint64_t seed = 0;                   // of all noise
+  std::size_t threads = 1;                  // the result does not depend on them
+  std::stop_token stop = {};                // a request ends the run after the step that it is in
+};
+
+// Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back and no path is kept; with more
+// by the queue. Throws a usage Error where theta does not fit the model, the reward has no gradient, or an option has no meaning. A run that
+// diverges throws nothing: its outcome says so.
+template <class Real, class Optimizer, class Observer = const decltype(ignore)&>
+Result<std::vector<double>, Population<Real>, Optimizer> optimise(const DenoisingProblem<Real>& problem,
+                                                                  std::vector<double> theta, Optimizer optimizer,
+                                                                  const DenoisingRun& run = {},
+                                                                  Observer&& observe = ignore) {
+  using Batch = PathBatch<Real>;
+  if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
+  Workers workers(run.threads);
+  std::optional<std::pair<ScoreModel<Real>, std::vector<double>>> frozen;
+  if (problem.frozen()) frozen.emplace(problem.model(), *problem.frozen());
+  ReverseChain<Real> chain(problem.model(), run.grid,
+                           {.dynamics = run.dynamics,
+                            .slots = run.slots,
+                            .keep_every = run.keep_every,
+                            .normals = normals_of<Real>(Noise(run.seed)),
+                            .workers = &workers},
+                           std::move(frozen));
+  DenoisingEngine<Real> engine(chain, problem.reward(), problem.objective());
+  const DenoisingStart<Real> fresh{Noise(run.seed)};
+  const Batch empty = Batch::of(Population<Real>(run.batch, problem.model().dimension()));
+  const auto glimpse = [&](const auto& s, const Batch& newest) {
+    return observe(Glimpse<Population<Real>>{s.step, s.theta, newest.points});
+  };
+
+  RunReport report;
+  const auto finish = [&](auto& s, Batch& newest) -> Result<std::vector<double>, Population<Real>, Optimizer> {
+    report.steps = s.step;
+    if (report.outcome.status != Status::diverged && newest.step == chain.steps()) {
+      const BatchObjective seen = objective_of(newest, problem.reward(), problem.objective());
+      report.objective = seen.value;
+      report.reward = seen.reward;
+      if (problem.frozen()) report.path_kl = seen.path_kl;
+    }
+    if (report.outcome.status == Status::diverged)
+      report.notes.push_back("a smaller learning rate, more steps of the grid or a smaller lambda / beta may help");
+    return {std::move(report), std::move(s.theta), std::move(newest.points), std::move(s.optimizer)};
+  };
+
+  if (run.slots == 1) {
+    State<Batch, Optimizer> s{0, std::move(theta), empty, std::move(optimizer)};
+    report.outcome = nested_loop(
+        engine, engine, fresh, s, {.steps = run.steps, .inner_steps = 1, .warm_start = false},
+        [&](const auto& now) { return glimpse(now, now.population); }, run.stop);
+    return finish(s, s.population);
+  }
+  QueueState<Batch, Optimizer> s{0, std::move(theta), {}, std::move(optimizer)};
+  const QueueOptions options{.steps = run.steps, .slots = static_cast<std::int64_t>(run.slots)};
+  start_queue(engine, fresh, s, options, empty);
+  report.outcome = queue_loop(
+      engine, engine, fresh, s, options, [&](const auto& now) { return glimpse(now, now.slots.back()); }, run.stop);
+  return finish(s, s.slots.back());
+}
+
+}  // namespace implicit_diffusion

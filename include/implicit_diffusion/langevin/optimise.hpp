@@ -1,0 +1,167 @@
+// Optimising a law that Langevin dynamics sample: the problem, the options, and the single loop in one call.
+//
+//     minimise F(pi*(theta)),    pi*(theta) ~ exp(-V(., theta)),    F a sum of
+//
+//     LangevinProblem(V, R, lambda), .maximise(R, lambda)    -lambda E[R]                       R need not be differentiable
+//     .fit(points, beta)                                     beta KL(points || pi*)             trains an energy-based model
+//     .stay_close(theta_0, beta)                             beta KL(pi* || pi*(theta_0))
+//     .fit_marginal(beta)                                    -beta log of the integral of exp(-V(x, theta)) over x
+//
+// The last one is maximum marginal likelihood: where V(x, theta) = -log p(x, y | theta) with the data y inside, a sample x is a set of latent
+// variables, and the integral is p(y | theta).
+//
+// A problem is a value: it can be copied, kept and optimised again with another seed.
+#pragma once
+
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/langevin/estimator.hpp"
+#include "implicit_diffusion/loop/single.hpp"
+#include "implicit_diffusion/optimise.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace implicit_diffusion {
+
+// T: float or double, or an engine (langevin/energy.hpp).
+template <class T = float>
+class LangevinProblem {
+ public:
+  using E = EnergyOf<T>;
+  using Samples = typename E::Samples;
+  using Theta = typename E::Theta;
+  using Reward = typename E::Reward;
+
+  explicit LangevinProblem(E energy) : energy_(std::move(energy)) {}
+  LangevinProblem(E energy, Reward reward, double lambda = 1.0) : LangevinProblem(std::move(energy)) {
+    maximise(std::move(reward), lambda);
+  }
+
+  LangevinProblem& maximise(Reward reward, double lambda = 1.0) {
+    rewards_.push_back({reward, lambda});
+    return add([=] { return std::make_unique<RewardTerm<T>>(reward, lambda); });
+  }
+  LangevinProblem& fit(Samples points, double beta = 1.0) {
+    return add([points = std::make_shared<const Samples>(std::move(points)), beta] {
+      return std::make_unique<ReferenceTerm<T>>(std::make_unique<FixedReference<T>>(*points), beta);
+    });
+  }
+  LangevinProblem& stay_close(const Theta& theta_0, double beta = 1.0) {
+    E base = energy_;
+    base.prepare(theta_0);
+    return add([=] { return std::make_unique<BaseTerm<T>>(base, beta); });
+  }
+  LangevinProblem& fit_marginal(double beta = 1.0) {
+    return add([=] { return std::make_unique<MarginalLikelihoodTerm<T>>(beta); });
+  }
+  // A term of your own: make() returns a new one for each run.
+  LangevinProblem& add(std::function<std::unique_ptr<Term<T>>()> make) {
+    makers_.push_back(std::move(make));
+    return *this;
+  }
+
+  const E& energy() const { return energy_; }
+  typename GradientEstimator<T>::Terms terms() const {
+    typename GradientEstimator<T>::Terms all;
+    for (const auto& make : makers_) all.push_back(make());
+    return all;
+  }
+  struct Rewarded {
+    Reward reward;
+    double lambda;
+  };
+  const std::vector<Rewarded>& rewards() const { return rewards_; }
+  // Whether rewards are all there is to the objective.
+  bool only_rewards() const { return rewards_.size() == makers_.size(); }
+
+  // What may help a run that diverged, and what keeps it from its full speed.
+  void add_notes(const Theta& theta, double step_size, RunReport& report) const {
+    if (report.outcome.status == Status::diverged) {
+      std::optional<double> limit;
+      if constexpr (requires { energy_.largest_stable_step(); }) {
+        E energy = energy_;
+        energy.prepare(theta);
+        limit = energy.largest_stable_step();
+      }
+      report.notes.push_back(divergence_note(step_size, limit));
+    }
+    if constexpr (requires { energy_.speed_note(); }) {
+      add_speed_note("the potential", energy_.speed_note(), report);
+      for (const Rewarded& r : rewards_) add_speed_note("the reward", r.reward.speed_note(), report);
+    }
+  }
+
+ private:
+  E energy_;
+  std::vector<Rewarded> rewards_;
+  std::vector<std::function<std::unique_ptr<Term<T>>()>> makers_;
+};
+
+// A potential and a reward as they come are a problem in single precision, which runs on 16 lanes.
+template <PointPotential V>
+LangevinProblem(V) -> LangevinProblem<float>;
+template <PointPotential V, class R>
+LangevinProblem(V, R) -> LangevinProblem<float>;
+template <PointPotential V, class R>
+LangevinProblem(V, R, double) -> LangevinProblem<float>;
+
+template <class T = float>
+struct LangevinRun {
+  std::size_t particles = 1000;  // samples that are moved; they begin at N(0, I)
+  Schedule step_size = 1e-2;     // g, of a sampling step; Potential::largest_stable_step() is its limit
+  std::int64_t steps = 1000;     // of the loop: each is one sampling step and one step of theta
+  std::uint64_t seed = 0;        // of all noise
+  std::size_t threads = 1;       // the result does not depend on them
+  // Samples to begin with, in place of `particles` from N(0, I).
+  std::optional<typename EnergyOf<T>::Samples> start = {};
+  std::stop_token stop = {};  // a request ends the run after the step that it is in
+};
+
+// Minimises the objective of a problem from theta, with the single loop in one pass a step. Throws a usage Error where theta or the samples do not
+// fit the potential, or an option has no meaning. A run that diverges throws nothing: its outcome says so.
+template <class T, class Optimizer, class Observer = const decltype(ignore)&>
+Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> optimise(
+    const LangevinProblem<T>& problem, typename EnergyOf<T>::Theta theta, Optimizer optimizer,
+    const LangevinRun<T>& run = {}, Observer&& observe = ignore) {
+  using E = EnergyOf<T>;
+  using Theta = typename E::Theta;
+  using Samples = typename E::Samples;
+  require_positive("step_size", run.step_size(0));
+  if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
+  State<Samples, Optimizer, Theta> s{
+      0, std::move(theta), run.start ? *run.start : problem.energy().samples(run.particles), std::move(optimizer)};
+  if (!run.start) StandardNormalStart<T>{Noise(run.seed)}.draw(s.population, 0);
+
+  Workers workers(run.threads);
+  LangevinEngine<T> engine(problem.energy(), problem.terms(),
+                           {.step_size = run.step_size, .noise = Noise(run.seed), .workers = &workers});
+  RunReport report;
+  report.outcome = single_loop(
+      engine, engine, s, {.steps = run.steps},
+      [&](const auto& now) {
+        return observe(Glimpse<Samples, Theta>{now.step, now.theta, now.population});
+      },
+      run.stop);
+  report.steps = s.step;
+  if (report.outcome.status != Status::diverged && !problem.rewards().empty()) {
+    double reward = 0, objective = 0;
+    for (const auto& [r, lambda] : problem.rewards()) {
+      const double mean = mean_reward<E>(s.population, r);
+      reward += mean;
+      objective -= lambda * mean;
+    }
+    report.reward = reward;
+    if (problem.only_rewards()) report.objective = objective;
+  }
+  problem.add_notes(s.theta, run.step_size(s.step), report);
+  return {std::move(report), std::move(s.theta), std::move(s.population), std::move(s.optimizer)};
+}
+
+}  // namespace implicit_diffusion
