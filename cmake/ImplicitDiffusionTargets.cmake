@@ -9,13 +9,20 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(implicit_diffusion_warnings INTERFACE -Wno-restrict)
 endif()
 
-# implicit_diffusion_join(target): the files of each folder are compiled as one, which takes about half the time, as they
-# have headers and templates in common. For builds from nothing; one who works on a file compiles it alone.
+# implicit_diffusion_join(target [folder=other]...): the files of each folder are compiled as one, which takes about half
+# the time, as they have headers and templates in common; those of `folder` together with those of `other`. For builds
+# from nothing; one who works on a file compiles it alone.
 option(IMPLICIT_DIFFUSION_JOINED "Compile the files of a folder together" OFF)
 function(implicit_diffusion_join target)
   get_target_property(files ${target} SOURCES)
   foreach(file ${files})
     cmake_path(GET file PARENT_PATH folder)
+    foreach(pair ${ARGN})
+      string(REGEX REPLACE "=.*" "" from ${pair})
+      if(folder STREQUAL from)
+        string(REGEX REPLACE ".*=" "" folder ${pair})
+      endif()
+    endforeach()
     if(folder AND NOT file MATCHES "^[$/]")
       set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder})
     endif()

@@ -1,5 +1,5 @@
 // What the loops do to their models, counted by the models themselves, call by call and sample by sample, in double precision.
-#include "implicit_diffusion/denoising/cost.hpp"
+#include "implicit_diffusion/denoising/model_calls.hpp"
 
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 #include "implicit_diffusion/denoising/reconstruction.hpp"

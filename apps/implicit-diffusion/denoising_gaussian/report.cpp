@@ -28,7 +28,7 @@ GaussianResults read_results(const std::filesystem::path& file) {
 }
 
 // The distance from the mean, in standard errors of the theory.
-double distance(const GaussianRow& row) { return (row.theta - row.mean_field) / row.expected_error; }
+double standard_errors_off(const GaussianRow& row) { return (row.theta - row.mean_field) / row.expected_error; }
 
 std::string shown_eta(double eta) { return fmt::format("η = {}", four_digits(eta)); }
 
@@ -111,7 +111,7 @@ report::Figure draw_path(const DenoisingGaussianConfiguration& c, const Gaussian
 // How far the furthest row is off, and how often that is so by chance.
 std::string chance(const GaussianResults& r) {
   double furthest = 0;
-  for (const GaussianRow& row : r.rows) furthest = std::max(furthest, std::abs(distance(row)));
+  for (const GaussianRow& row : r.rows) furthest = std::max(furthest, std::abs(standard_errors_off(row)));
   const double beyond = std::erfc(furthest / std::sqrt(2.0));
   const double some = -std::expm1(static_cast<double>(r.rows.size()) * std::log1p(-beyond));
   return fmt::format(
@@ -191,7 +191,7 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
   for (const GaussianRow& row : r.rows)
     all.rows.push_back({four_digits(row.eta), four_digits(row.horizon), fixed(row.theta, 4),
                         fixed(row.standard_error, 4), fixed(row.mean_field, 4), fixed(row.delay_equation, 4),
-                        fixed(distance(row), 2)});
+                        fixed(standard_errors_off(row), 2)});
   if (!r.rows.empty())
     page.sections.push_back({.heading = "All settings",
                              .text = "The last column is how far the samples are from the recursion, in standard "

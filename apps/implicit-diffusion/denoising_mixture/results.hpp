@@ -3,7 +3,7 @@
 
 #include "denoising_mixture/experiment.hpp"
 #include "experiment/summary.hpp"
-#include "implicit_diffusion/denoising/cost.hpp"
+#include "implicit_diffusion/denoising/model_calls.hpp"
 
 #include <array>
 #include <optional>

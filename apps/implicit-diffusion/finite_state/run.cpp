@@ -88,7 +88,7 @@ void follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring
 }
 
 // A loop that has ended, as numbers: all rows, then theta, then the states of its samples.
-std::vector<double> numbers_of(const Track& t) {
+std::vector<double> track_numbers(const Track& t) {
   std::vector<double> v;
   for (const auto* row : {&t.steps, &t.seconds, &t.reward, &t.exact_reward, &t.objective, &t.kl, &t.thetas, &t.theta})
     v.insert(v.end(), row->begin(), row->end());
@@ -134,7 +134,7 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     constexpr bool sampled = std::is_same_v<decltype(population), StatePopulation>;
     if (restore(t, c, ring.start.size(), sampled ? n : 0, parts)) return;
     follow(t, c, ring, sampler, estimator, std::move(population), start, context);
-    if (t.outcome.status == Status::completed) parts.keep(t.name, numbers_of(t));
+    if (t.outcome.status == Status::completed) parts.keep(t.name, track_numbers(t));
     if (!context.quiet && !context.stop.stop_requested())
       context.progress->say(fmt::format("the loop with {} has ended", t.with));
   };

@@ -3,7 +3,7 @@
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "langevin/curves.hpp"
-#include "langevin/divergence.hpp"
+#include "langevin/diverged.hpp"
 #include "langevin/match_components.hpp"
 #include "langevin/pictures.hpp"
 
@@ -204,7 +204,7 @@ std::string notice(const RunFiles& run) {
   return fmt::format(
       "Diverged at step {} of {}: a sample or the gradient was no longer finite, or θ left the domain of the "
       "potential. What follows is the last θ before it; there are no samples. Advice: {}.",
-      s.steps + 1, c.steps, divergence_advice(c, run.theta.back(), std::nullopt));
+      s.steps + 1, c.steps, divergence_advice(c, std::nullopt));
 }
 
 std::string subtitle(const RunFiles& run) {

@@ -4,7 +4,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/loop/checkpoint.hpp"
-#include "langevin/divergence.hpp"
+#include "langevin/diverged.hpp"
 #include "langevin/files.hpp"
 #include "langevin/match_components.hpp"
 
@@ -104,7 +104,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   const bool diverged = r.outcome.status == Status::diverged;
   recorder.finish(r.state, diverged);
   FinishedRun done{summarise(c, r, recorder, context.threads), {}, {}};
-  if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c, r.state.theta));
+  if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c));
   done.table = closing_table(done.summary);
   write_run(context.folder, r, recorder, done.summary);
   if (!diverged)  // the last, after the files of the run

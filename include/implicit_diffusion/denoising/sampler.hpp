@@ -2,7 +2,7 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/chain.hpp"
-#include "implicit_diffusion/denoising/cost.hpp"
+#include "implicit_diffusion/denoising/model_calls.hpp"
 #include "implicit_diffusion/error.hpp"
 
 #include <cstddef>

@@ -81,17 +81,17 @@ class LangevinProblem {
   // Whether rewards are all there is to the objective.
   bool only_rewards() const { return rewards_.size() == makers_.size(); }
 
-  // What may help a run that diverged, and what keeps it from its full speed.
-  void add_notes(const Theta& theta, double step_size, RunReport& report) const {
-    if (report.outcome.status == Status::diverged) {
-      std::optional<double> limit;
-      if constexpr (requires { energy_.largest_stable_step(); }) {
-        E energy = energy_;
-        energy.prepare(theta);
-        limit = energy.largest_stable_step();
-      }
-      report.notes.push_back(divergence_note(step_size, limit));
+  // The largest stable step at theta, where the potential knows it.
+  std::optional<double> largest_stable_step(const Theta& theta) const {
+    if constexpr (requires { energy_.largest_stable_step(); }) {
+      E energy = energy_;
+      energy.prepare(theta);
+      return energy.largest_stable_step();
     }
+    return std::nullopt;
+  }
+  // What keeps a run from its full speed.
+  void add_speed_notes(RunReport& report) const {
     if constexpr (requires { energy_.speed_note(); }) {
       add_speed_note("the potential", energy_.speed_note(), report);
       for (const Rewarded& r : rewards_) add_speed_note("the reward", r.reward.speed_note(), report);
@@ -135,6 +135,8 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
   using Samples = typename E::Samples;
   require_positive("step_size", run.step_size(0));
   if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
+  require_fit(problem.energy(), theta);
+  const std::optional<double> limit = problem.largest_stable_step(theta);  // later thetas may have run away
   State<Samples, Optimizer, Theta> s{
       0, std::move(theta), run.start ? *run.start : problem.energy().samples(run.particles), std::move(optimizer)};
   if (!run.start) StandardNormalStart<T>{Noise(run.seed)}.draw(s.population, 0);
@@ -160,7 +162,8 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
     report.reward = reward;
     if (problem.only_rewards()) report.objective = objective;
   }
-  problem.add_notes(s.theta, run.step_size(s.step), report);
+  if (report.outcome.status == Status::diverged) report.notes.push_back(divergence_note(run.step_size(0), limit));
+  problem.add_speed_notes(report);
   return {std::move(report), std::move(s.theta), std::move(s.population), std::move(s.optimizer)};
 }
 

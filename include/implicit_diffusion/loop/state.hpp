@@ -89,7 +89,9 @@ Outcome update(AnyState& s, const Gamma& gamma, const Theta& gradient, Theta& ne
 // Shows a state to an observer. False where it wants to see no more.
 template <class Observer, class AnyState>
 bool show(Observer& observe, const AnyState& s) {
-  if constexpr (std::same_as<decltype(observe(s)), bool>) return observe(s);
+  using Answer = decltype(observe(s));
+  static_assert(std::same_as<Answer, bool> || std::same_as<Answer, void>, "an observer returns nothing, or a bool");
+  if constexpr (std::same_as<Answer, bool>) return observe(s);
   observe(s);
   return true;
 }

@@ -1,4 +1,4 @@
-#include "langevin/divergence.hpp"
+#include "langevin/diverged.hpp"
 
 #include "langevin/method.hpp"
 
@@ -12,8 +12,9 @@ namespace program {
 using namespace implicit_diffusion;
 
 // Weights of the objective that are out of proportion are named first.
-std::string divergence_advice(const LangevinConfiguration& c, std::span<const double> theta,
-                              std::optional<Divergence::Where> where) {
+std::string divergence_advice(const LangevinConfiguration& c, std::optional<Divergence::Where> where) {
+  // At the theta of the beginning: a theta that ran away has a limit that would blame any step size.
+  const auto& theta = c.method == Method::langevin_optimised ? c.theta_opt : c.start.theta;
   const Potential<float> potential = prepared(c.potential.make(), theta);
   if (const auto stable = potential.largest_stable_step(); stable && c.step_size >= *stable)
     return fmt::format("step_size is {}, the chain is stable below {:.6g}", c.step_size, *stable);
@@ -39,12 +40,12 @@ std::string divergence_advice(const LangevinConfiguration& c, std::span<const do
   return fmt::format("a {} may help", fmt::join(changes, " or a "));
 }
 
-std::string describe_divergence(const Divergence& d, const LangevinConfiguration& c, std::span<const double> theta) {
+std::string describe_divergence(const Divergence& d, const LangevinConfiguration& c) {
   std::string what = "of theta left the domain of the potential";
   if (d.where == Divergence::Where::sample) what = fmt::format("of sample {} is not finite", d.sample);
   if (d.where == Divergence::Where::gradient) what = "of the gradient is not finite";
   return fmt::format("diverged at step {}: coordinate {} {}; {}", d.step, d.coordinate + 1, what,
-                     divergence_advice(c, theta, d.where));
+                     divergence_advice(c, d.where));
 }
 
 }  // namespace program
