@@ -26,7 +26,9 @@ int main() {
   constexpr double lambda = 0.8, beta = 1;
 
   const auto watch = [](const auto& seen) {
-    if (seen.step % 200 == 0) std::printf("step %4d\n", static_cast<int>(seen.step));
+    if (seen.step % 200 == 0)
+      std::printf("step %4d: logit of the second weight %.3f\n", static_cast<int>(seen.step),
+                  seen.theta[1] - seen.theta[0]);
   };
   const auto result = imd::optimise(imd::DenoisingProblem(model, FirstCoordinate{}, lambda).stay_close(start, beta),
                                     start, imd::Adam(0.01), {.batch = 1000, .steps = 800, .seed = 1}, watch);
