@@ -22,19 +22,20 @@
 
 namespace implicit_diffusion {
 
-// What an observer sees of a run.
+// What an observer sees of a run, while it is called.
 template <class Samples, class Theta = std::vector<double>>
 struct Glimpse {
-  std::int64_t step;       // outer steps done
-  const Theta& theta;      // the parameters after them
-  const Samples& samples;  // the population, or the newest batch that is finished
+  std::int64_t step;   // outer steps done
+  const Theta& theta;  // the parameters after them
+  const Samples&
+      samples;  // the population, or the newest batch that is finished; blank before a nested loop has made one
 };
 
 // How a run went.
 struct [[nodiscard]] RunReport {
   Outcome outcome;
   std::int64_t steps = 0;                 // outer steps done
-  std::optional<double> reward, path_kl;  // means over the last samples, where there is a reward, a frozen model
+  std::optional<double> reward, path_kl;  // means over the last samples, where there is one reward, a frozen model
   std::optional<double> objective;        // what was minimised, where it is a mean over samples
   std::vector<double> first_parameters;   // the beginning of theta, for describe()
   std::size_t parameters = 0;

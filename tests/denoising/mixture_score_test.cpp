@@ -291,6 +291,7 @@ TEST(CheckScoreModel, NoticesWrongProducts) {
   EXPECT_LT(good.state_error, 1e-8);
   EXPECT_LT(good.parameter_error, 1e-8);
   EXPECT_GT(check_score_model(WrongState{}, theta, .5).state_error, .1);
+  EXPECT_FALSE(check_score_model(problems::ToyScore{}, theta, std::nan("")).state_error < 1) << "a NaN is off";
   EXPECT_GT(check_score_model(WrongParameter{}, theta, .5).parameter_error, .1);
 }
 

@@ -46,6 +46,19 @@ TEST(CheckPotential, SeesWrongOnes) {
   EXPECT_GT(check_potential(Scaled{.theta_factor = -1}, theta).parameter_error, 0.1);
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(check_potential(Scaled{.x_factor = nan}, theta).state_error < 1);
+  // A NaN in one coordinate is not forgotten over the next.
+  struct FirstIsNan {
+    std::size_t dimension() const { return 2; }
+    std::size_t parameters() const { return 1; }
+    void prepare(std::span<const double>) {}
+    double evaluate(const double* x, double* grad_x, double* grad_theta) const {
+      if (grad_x) grad_x[0] = std::numeric_limits<double>::quiet_NaN(), grad_x[1] = x[1];
+      if (grad_theta) grad_theta[0] = 0;
+      return (x[0] * x[0] + x[1] * x[1]) / 2;
+    }
+    float evaluate(const float*, float*, float*) const { return 0; }
+  };
+  EXPECT_FALSE(check_potential(FirstIsNan{}, theta).state_error < 1);
   EXPECT_THROW((void)check_potential(Scaled{}, std::vector<double>{1, 2}), Error);
 }
 

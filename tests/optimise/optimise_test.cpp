@@ -171,6 +171,27 @@ TEST(OptimiseLangevin, RefusesWhatDoesNotFit) {
   refuses([&] { return optimise(problem, theta, Adam(0.1), {.steps = -1}); }, "steps");
   refuses([&] { return optimise(problem, theta, Adam(0.1), {.start = Population<float>(10, 3)}); }, "sample");
   refuses([&] { return optimise(problem, theta, Adam(0.1), {.start = Population<float>()}); }, "sample");
+  refuses([&] { return optimise(problem, {0.0}, Adam(0.1), {.steps = 0}); }, "theta");
+  refuses([&] { return optimise(problem, std::vector<double>(6, std::nan("")), Adam(0.1)); }, "theta");
+  refuses([&] { return optimise(problem, theta, Adam(0.1), {.particles = 1}); }, "particle");
+  refuses([&] { return problem.stay_close({}); }, "theta");
+  refuses([&] { return problem.fit(Population<float>(10, 3)); }, "sample");
+  refuses([&] { return optimise(LangevinProblem(DoubleWell(1, 1, 1), near_three), {-1.0}, Adam(0.1)); }, "theta");
+}
+
+// A mean over one particle has no covariance, and needs none.
+TEST(OptimiseLangevin, FitsWithOneParticle) {
+  const auto result = optimise(LangevinProblem(Shifted{}).fit_marginal(), {0.5}, GradientDescent{0.1},
+                               {.particles = 1, .step_size = 0.1, .steps = 10});
+  EXPECT_TRUE(result.completed());
+  EXPECT_NE(result.theta[0], 0.5);
+}
+
+TEST(OptimiseLangevin, TakesPartsOfDoublePrecision) {
+  const Potential<double> potential = Shifted{};
+  const auto result = optimise(LangevinProblem(potential, QuadraticReward({3.0})), {0.0}, GradientDescent{0.02},
+                               {.particles = 500, .step_size = 0.1, .steps = 500});
+  EXPECT_NEAR(result.theta[0], 3, 0.1);
 }
 
 struct Slow : Shifted {
@@ -241,6 +262,12 @@ TEST(OptimiseDenoising, StopsAndRefuses) {
   EXPECT_THROW((void)optimise(problem, {0.0}, Adam(0.01), few), Error);
   EXPECT_THROW((void)optimise(problem, start, Adam(0.01), {.batch = 0, .steps = 1}), Error);
   EXPECT_THROW((void)optimise(problem, start, Adam(0.01), {.grid = uniform_grid(3, 8), .slots = 3}), Error);
+  EXPECT_THROW((void)optimise(problem, {0.0}, Adam(0.01), {.steps = 0}), Error);
+  for (const TimeGrid& grid : {TimeGrid{}, TimeGrid{{0, 1, 2}}, TimeGrid{{0}}, TimeGrid{{std::nan(""), 1, 0}}})
+    EXPECT_THROW((void)optimise(problem, start, Adam(0.01), {.batch = 20, .grid = grid, .steps = 1}), Error);
+  const ScoreModel<float> held = model;
+  EXPECT_EQ(optimise(DenoisingProblem(held, LinearReward{{1, 0}}), start, Adam(0.01), few).theta,
+            optimise(problem, start, Adam(0.01), few).theta);
   const DenoisingProblem rough(model, [](const float* x) { return x[0]; });
   EXPECT_THROW((void)optimise(rough, start, Adam(0.01), few), Error);
 }

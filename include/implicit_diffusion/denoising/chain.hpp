@@ -8,6 +8,7 @@
 #include "implicit_diffusion/denoising/batch.hpp"
 #include "implicit_diffusion/error.hpp"
 
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,9 @@ class ReverseChain {
   // meaning: DDPM's last step has no noise.
   ReverseChain(Steps steps, TimeGrid grid, ChainSettings settings, std::optional<std::pair<Model, Theta>> frozen = {})
       : steps_(std::move(steps)), grid_(std::move(grid)), settings_(settings), model_(steps_.model()) {
+    bool descends = grid_.tau.size() > 1 && std::isfinite(grid_.tau[0]) && grid_.tau.back() == 0;
+    for (std::size_t m = 0; descends && m < grid_.steps(); ++m) descends = grid_.step(m) > 0;
+    if (!descends) throw Error(ErrorKind::usage, "grid", "its noise levels must descend to 0");
     if (settings_.slots == 0 || grid_.steps() % settings_.slots != 0)
       throw Error(ErrorKind::usage, "slots", "their number must divide the number of steps");
     if (settings_.keep_every == 0) throw Error(ErrorKind::usage, "keep_every", "it must be positive");

@@ -29,10 +29,11 @@ class DenoisingProblem {
       : model_(std::move(model)), reward_(std::move(reward)), objective_{.lambda = lambda} {}
 
   // The price of leaving the model at theta_0, which is frozen.
-  DenoisingProblem& stay_close(std::vector<double> theta_0, double beta = 1.0) {
-    frozen_ = std::move(theta_0);
-    objective_.beta = beta;
-    return *this;
+  [[nodiscard]] DenoisingProblem stay_close(std::vector<double> theta_0, double beta = 1.0) const {
+    DenoisingProblem more = *this;
+    more.frozen_ = std::move(theta_0);
+    more.objective_.beta = beta;
+    return more;
   }
 
   const ScoreModel<Real>& model() const { return model_; }
@@ -46,6 +47,10 @@ class DenoisingProblem {
   DenoisingObjective objective_;
   std::optional<std::vector<double>> frozen_;
 };
+template <class Real, class R>
+DenoisingProblem(ScoreModel<Real>, R) -> DenoisingProblem<Real>;
+template <class Real, class R>
+DenoisingProblem(ScoreModel<Real>, R, double) -> DenoisingProblem<Real>;
 template <PointScoreModel M, class R>
 DenoisingProblem(M, R) -> DenoisingProblem<float>;
 template <PointScoreModel M, class R>
@@ -83,6 +88,10 @@ Result<std::vector<double>, Population<Real>, Optimizer> optimise(const Denoisin
                             .normals = normals_of<Real>(Noise(run.seed)),
                             .workers = &workers},
                            std::move(frozen));
+  if (run.batch == 0) throw Error(ErrorKind::usage, "batch", "0 samples");
+  if (const auto bad = first_nonfinite(theta))
+    throw Error(ErrorKind::usage, "theta", "number " + std::to_string(*bad + 1) + " is not finite");
+  chain.prepare(theta);
   DenoisingEngine<Real> engine(chain, problem.reward(), problem.objective());
   const DenoisingStart<Real> fresh{Noise(run.seed)};
   const Batch empty = Batch::of(Population<Real>(run.batch, problem.model().dimension()));

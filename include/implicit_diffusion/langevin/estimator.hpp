@@ -92,7 +92,8 @@ class GradientEstimator {
   void add_signals(const Tile& x, typename E::TileNumbers f) const {
     for (const auto& term : terms_) term->add_signal(x, f);
   }
-  double normaliser(double n) const { return options_.normaliser == Normaliser::n ? n : n - 1; }
+  // One sample alone has no covariance: its sum is zero, whatever it is divided by.
+  double normaliser(double n) const { return options_.normaliser == Normaliser::n || n < 2 ? n : n - 1; }
 
   // Signals, then weights, then their sum.
   template <class Add>

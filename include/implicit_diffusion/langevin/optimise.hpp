@@ -10,7 +10,7 @@
 // The last one is maximum marginal likelihood: where V(x, theta) = -log p(x, y | theta) with the data y inside, a sample x is a set of latent
 // variables, and the integral is p(y | theta).
 //
-// A problem is a value: it can be copied, kept and optimised again with another seed.
+// A problem is a value: each of these returns a new one, which can be copied, kept and optimised again with another seed.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"
@@ -40,32 +40,51 @@ class LangevinProblem {
   using Reward = typename E::Reward;
 
   explicit LangevinProblem(E energy) : energy_(std::move(energy)) {}
-  LangevinProblem(E energy, Reward reward, double lambda = 1.0) : LangevinProblem(std::move(energy)) {
-    maximise(std::move(reward), lambda);
-  }
+  LangevinProblem(E energy, Reward reward, double lambda = 1.0)
+      : LangevinProblem(LangevinProblem(std::move(energy)).maximise(std::move(reward), lambda)) {}
 
-  LangevinProblem& maximise(Reward reward, double lambda = 1.0) {
-    rewards_.push_back({reward, lambda});
-    return add([=] { return std::make_unique<RewardTerm<T>>(reward, lambda); });
+  // The problem with one more term each.
+  [[nodiscard]] LangevinProblem maximise(Reward reward, double lambda = 1.0) const {
+    LangevinProblem more = with([=] { return std::make_unique<RewardTerm<T>>(reward, lambda); });
+    more.rewards_.push_back({std::move(reward), lambda});
+    more.has_covariance_ = true;
+    return more;
   }
-  LangevinProblem& fit(Samples points, double beta = 1.0) {
-    return add([points = std::make_shared<const Samples>(std::move(points)), beta] {
+  [[nodiscard]] LangevinProblem fit(Samples points, double beta = 1.0) const {
+    require_fit(energy_, points);
+    return with([points = std::make_shared<const Samples>(std::move(points)), beta] {
       return std::make_unique<ReferenceTerm<T>>(std::make_unique<FixedReference<T>>(*points), beta);
     });
   }
-  LangevinProblem& stay_close(const Theta& theta_0, double beta = 1.0) {
+  [[nodiscard]] LangevinProblem stay_close(const Theta& theta_0, double beta = 1.0) const {
+    require_admissible(theta_0);
     E base = energy_;
     base.prepare(theta_0);
-    return add([=] { return std::make_unique<BaseTerm<T>>(base, beta); });
+    LangevinProblem more = with([=] { return std::make_unique<BaseTerm<T>>(base, beta); });
+    more.has_covariance_ = true;
+    return more;
   }
-  LangevinProblem& fit_marginal(double beta = 1.0) {
-    return add([=] { return std::make_unique<MarginalLikelihoodTerm<T>>(beta); });
+  [[nodiscard]] LangevinProblem fit_marginal(double beta = 1.0) const {
+    return with([=] { return std::make_unique<MarginalLikelihoodTerm<T>>(beta); });
   }
   // A term of your own: make() returns a new one for each run.
-  LangevinProblem& add(std::function<std::unique_ptr<Term<T>>()> make) {
-    makers_.push_back(std::move(make));
-    return *this;
+  [[nodiscard]] LangevinProblem with(std::function<std::unique_ptr<Term<T>>()> make) const {
+    LangevinProblem more = *this;
+    more.makers_.push_back(std::move(make));
+    return more;
   }
+
+  // Throws a usage Error unless theta has the right size, is finite and inside the potential's domain.
+  void require_admissible(const Theta& theta) const {
+    require_fit(energy_, theta);
+    std::optional<std::size_t> bad = first_nonfinite(theta);
+    if (!bad) bad = energy_.find_inadmissible(theta);
+    if (bad)
+      throw Error(ErrorKind::usage, "theta",
+                  "number " + std::to_string(*bad + 1) + " is not finite or outside the domain of the potential");
+  }
+  // Whether the gradient has a covariance, which one particle does not have.
+  bool has_covariance() const { return has_covariance_; }
 
   const E& energy() const { return energy_; }
   typename GradientEstimator<T>::Terms terms() const {
@@ -79,7 +98,7 @@ class LangevinProblem {
   };
   const std::vector<Rewarded>& rewards() const { return rewards_; }
   // Whether rewards are all there is to the objective.
-  bool only_rewards() const { return rewards_.size() == makers_.size(); }
+  bool only_rewards() const { return !rewards_.empty() && rewards_.size() == makers_.size(); }
 
   // The largest stable step at theta, where the potential knows it.
   std::optional<double> largest_stable_step(const Theta& theta) const {
@@ -100,11 +119,18 @@ class LangevinProblem {
 
  private:
   E energy_;
+  bool has_covariance_ = false;
   std::vector<Rewarded> rewards_;
   std::vector<std::function<std::unique_ptr<Term<T>>()>> makers_;
 };
 
 // A potential and a reward as they come are a problem in single precision, which runs on 16 lanes.
+template <class Real>
+LangevinProblem(Potential<Real>) -> LangevinProblem<Real>;
+template <class Real, class R>
+LangevinProblem(Potential<Real>, R) -> LangevinProblem<Real>;
+template <class Real, class R>
+LangevinProblem(Potential<Real>, R, double) -> LangevinProblem<Real>;
 template <PointPotential V>
 LangevinProblem(V) -> LangevinProblem<float>;
 template <PointPotential V, class R>
@@ -135,10 +161,13 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
   using Samples = typename E::Samples;
   require_positive("step_size", run.step_size(0));
   if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
-  require_fit(problem.energy(), theta);
+  problem.require_admissible(theta);
   const std::optional<double> limit = problem.largest_stable_step(theta);  // later thetas may have run away
   State<Samples, Optimizer, Theta> s{
       0, std::move(theta), run.start ? *run.start : problem.energy().samples(run.particles), std::move(optimizer)};
+  require_fit(problem.energy(), s.population);
+  if (problem.has_covariance() && s.population.size() == 1)
+    throw Error(ErrorKind::usage, "particles", "1 particle has no covariance, of which the gradient is made");
   if (!run.start) StandardNormalStart<T>{Noise(run.seed)}.draw(s.population, 0);
 
   Workers workers(run.threads);
@@ -152,16 +181,12 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
       },
       run.stop);
   report.steps = s.step;
-  if (report.outcome.status != Status::diverged && !problem.rewards().empty()) {
-    double reward = 0, objective = 0;
-    for (const auto& [r, lambda] : problem.rewards()) {
-      const double mean = mean_reward<E>(s.population, r);
-      reward += mean;
-      objective -= lambda * mean;
-    }
-    report.reward = reward;
-    if (problem.only_rewards()) report.objective = objective;
+  if (report.outcome.status != Status::diverged && problem.only_rewards()) {
+    report.objective = 0;
+    for (const auto& [r, lambda] : problem.rewards()) *report.objective -= lambda * mean_reward<E>(s.population, r);
   }
+  if (report.outcome.status != Status::diverged && problem.rewards().size() == 1)
+    report.reward = mean_reward<E>(s.population, problem.rewards()[0].reward);
   if (report.outcome.status == Status::diverged) report.notes.push_back(divergence_note(run.step_size(0), limit));
   problem.add_speed_notes(report);
   return {std::move(report), std::move(s.theta), std::move(s.population), std::move(s.optimizer)};
