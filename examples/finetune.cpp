@@ -1,7 +1,9 @@
-// A diffusion finetuned to a reward, close to where it began: two Gaussians in the plane, the reward x_1, and the KL of paths to those of the
-// frozen model. The best law is known, the base times exp(lambda R / beta), and the nested loop finds it.
+// A diffusion finetuned to a reward, close to where it began: two Gaussians in the plane, the reward x_1, and the KL of
+// paths to those of the frozen model. The best law is known, the base times exp(lambda R / beta), and the nested loop
+// finds it.
 //
-// The model may be any of your own (own_score.cpp), or one that predicts the noise: FromEpsilon(Mine{}) of denoising/prediction.hpp.
+// The model may be any of your own (own_score.cpp), or one that predicts the noise: FromEpsilon(Mine{}) of
+// denoising/prediction.hpp.
 #include <implicit_diffusion/denoising.hpp>
 
 #include <algorithm>

@@ -1,9 +1,10 @@
-// Maximum marginal likelihood of a latent-variable model by particles. The model has 100 latent variables and one parameter,
+// Maximum marginal likelihood of a latent-variable model by particles. The model has 100 latent variables and one
+// parameter,
 //
 //     x_i ~ N(theta, 1),    y_i ~ N(x_i, 1),    i = 1, ..., 100,
 //
-// and y is known. The potential is V(x, theta) = -log p(x, y | theta) up to a constant; its law is the posterior of x, which the particles
-// sample while theta climbs the likelihood of y. The best theta is the mean of y.
+// and y is known. The potential is V(x, theta) = -log p(x, y | theta) up to a constant; its law is the posterior of x,
+// which the particles sample while theta climbs the likelihood of y. The best theta is the mean of y.
 #include <implicit_diffusion/langevin.hpp>
 
 #include <cmath>

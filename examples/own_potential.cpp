@@ -1,5 +1,5 @@
-// A potential and a reward of your own: V(x, theta) = (x - theta)^2 / 2 and R(x) = -(x - 3)^2. Samples follow N(theta, 1), so E R is largest at
-// theta = 3, and the single loop finds it.
+// A potential and a reward of your own: V(x, theta) = (x - theta)^2 / 2 and R(x) = -(x - 3)^2. Samples follow N(theta,
+// 1), so E R is largest at theta = 3, and the single loop finds it.
 #include <implicit_diffusion/langevin.hpp>
 
 #include <cmath>

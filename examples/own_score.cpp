@@ -1,5 +1,6 @@
-// A score model of your own: data N(theta, v I) in the plane with a known variance, its score at noise time tau, and the products that
-// gradients are made of. The reward is -|x - (1, 2)|^2, so the best theta is (1, 2), and a queue of eight slots finds it.
+// A score model of your own: data N(theta, v I) in the plane with a known variance, its score at noise time tau, and
+// the products that gradients are made of. The reward is -|x - (1, 2)|^2, so the best theta is (1, 2), and a queue of
+// eight slots finds it.
 #include <implicit_diffusion/denoising.hpp>
 
 #include <cmath>

@@ -1,6 +1,7 @@
-// The parts below optimise(): a sampler, an estimator, a state and a loop, put together by hand. The problem is that of own_potential.cpp with
-// a quadratic potential that comes with the library. You need the parts where optimise() has no option for what you want: here, a nested loop that
-// draws its chains anew at every step of theta. 60 inner steps of 0.1 forget the start up to 0.9^60 = 0.002; with 30 theta would settle at 3.13.
+// The parts below optimise(): a sampler, an estimator, a state and a loop, put together by hand. The problem is that of
+// own_potential.cpp with a quadratic potential that comes with the library. You need the parts where optimise() has no
+// option for what you want: here, a nested loop that draws its chains anew at every step of theta. 60 inner steps of
+// 0.1 forget the start up to 0.9^60 = 0.002; with 30 theta would settle at 3.13.
 #include <implicit_diffusion/langevin.hpp>
 
 #include <cmath>

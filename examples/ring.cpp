@@ -1,5 +1,6 @@
-// A potential that is no mixture, given by its value alone: V(x, theta) = theta_2 (|x|^2 - theta_1)^2 / 4, a ring of radius sqrt(theta_1).
-// Samples of a ring with theta = (4, 1) are all that is known; the single loop finds the ring they came from.
+// A potential that is no mixture, given by its value alone: V(x, theta) = theta_2 (|x|^2 - theta_1)^2 / 4, a ring of
+// radius sqrt(theta_1). Samples of a ring with theta = (4, 1) are all that is known; the single loop finds the ring
+// they came from.
 #include <implicit_diffusion/langevin.hpp>
 
 #include <cmath>

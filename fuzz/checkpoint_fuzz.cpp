@@ -24,8 +24,8 @@ std::uint32_t crc(std::string_view bytes) {
   return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
-// The same sections with their checksums and the length set right, which no mutation would hit: what is behind them is to be reached too.
-// The sizes stay as they are; where one goes beyond the end, so does the last section.
+// The same sections with their checksums and the length set right, which no mutation would hit: what is behind them is
+// to be reached too. The sizes stay as they are; where one goes beyond the end, so does the last section.
 std::string with_checksums(std::string_view bytes) {
   constexpr std::size_t beginning = 12;  // the magic bytes and the count
   if (bytes.size() < beginning) return std::string(bytes);

@@ -1,5 +1,6 @@
-// A fuzz target gives bytes that nobody would write to a reader of files. It may refuse them with an Error; what it accepts has to keep its
-// promises. Each target is a file that defines these two. It runs under libFuzzer (`make fuzz`), and as a test with the mutations of mutate.cpp.
+// A fuzz target gives bytes that nobody would write to a reader of files. It may refuse them with an Error; what it
+// accepts has to keep its promises. Each target is a file that defines these two. It runs under libFuzzer (`make
+// fuzz`), and as a test with the mutations of mutate.cpp.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Runs a target on its seeds, changed at random, always in the same way: a test that needs no libFuzzer, and finds less.
+// Runs a target on its seeds, changed at random, always in the same way: a test that needs no libFuzzer, and finds
+// less.
 //
 //     checkpoint_mutate 100000      so many executions
 #include "fuzz/fuzz.hpp"

@@ -1,5 +1,5 @@
-// The mean-field recursion of langevin/rates.hpp at c = 3 with the proved pair of schedules, c_1 = 1/4: worked out apart, in another
-// language; 12 decimals are given.
+// The mean-field recursion of langevin/rates.hpp at c = 3 with the proved pair of schedules, c_1 = 1/4: worked out
+// apart, in another language; 12 decimals are given.
 #pragma once
 
 #include "implicit_diffusion/langevin/rates.hpp"

@@ -1,6 +1,8 @@
-// A diffusion small enough for all its numbers: the toy score in the plane, a reward, batches of two, and formulas in the place of the noise.
+// A diffusion small enough for all its numbers: the toy score in the plane, a reward, batches of two, and formulas in
+// the place of the noise.
 //
-// Horizon 2, R(y) = -|y - (1, -1)|^2. The answers are by a program that shares no code with ours; 12 decimals are given.
+// Horizon 2, R(y) = -|y - (1, -1)|^2. The answers are by a program that shares no code with ours; 12 decimals are
+// given.
 #pragma once
 
 #include "implicit_diffusion/denoising/reconstruction.hpp"
@@ -67,7 +69,8 @@ struct ToyDiffusion {
   Vector kl_gradient{-1.925826975985, 3.183042518162, 3.199699321627, -5.238199781841, -.048260335005, 4.258947827913};
   double kl_objective = 7.039276810983, path_kl = 1.674888007488;
 
-  // theta after 5 steps of the queue with gradient descent at 0.05, 4 steps a sample, with queue_noise, whole paths kept.
+  // theta after 5 steps of the queue with gradient descent at 0.05, 4 steps a sample, with queue_noise, whole paths
+  // kept.
   struct Queue {
     Dynamics dynamics;
     std::size_t slots;

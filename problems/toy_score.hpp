@@ -1,4 +1,5 @@
-// A score model with everything that can go wrong in it: s(y, tau) = -y + e^-tau b + W tanh(y) in the plane, theta = (b, W row by row).
+// A score model with everything that can go wrong in it: s(y, tau) = -y + e^-tau b + W tanh(y) in the plane, theta =
+// (b, W row by row).
 #pragma once
 
 #include "implicit_diffusion/simd/elementary.hpp"

@@ -1,4 +1,5 @@
-// All that it takes to finetune a denoising diffusion: models, chains, gradients through them, loops, and the front door.
+// All that it takes to finetune a denoising diffusion: models, chains, gradients through them, loops, and the front
+// door.
 #pragma once
 
 #include "implicit_diffusion/denoising/check.hpp"

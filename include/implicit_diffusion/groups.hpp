@@ -13,12 +13,13 @@ namespace implicit_diffusion {
 // Memory for a kernel's arrays, aligned for lanes; the calling thread's own, valid until its next call.
 [[gnu::returns_nonnull]] void* kernel_scratch(std::size_t bytes);
 
-// Code of different levels has different names. (Not in the namespace of Lanes itself: there its functions would hide those of float.)
+// Code of different levels has different names. (Not in the namespace of Lanes itself: there its functions would hide
+// those of float.)
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
-// The baseline, which few machines need, is compiled in a smaller form: no kernels for the plane alone, derivatives of derivatives on single
-// floats. It is slower for it; the bits are the same.
+// The baseline, which few machines need, is compiled in a smaller form: no kernels for the plane alone, derivatives of
+// derivatives on single floats. It is slower for it; the bits are the same.
 inline constexpr bool in_full = native_parts < 4;
 
 // The sum of 16 lanes as a tree, the order of sum(Lanes).
@@ -53,7 +54,8 @@ class LaneSums {
   std::size_t lane_;
 };
 
-// Coordinates of the samples from i on, one for each lane. Where it is the last group and not full, its missing samples repeat its first.
+// Coordinates of the samples from i on, one for each lane. Where it is the last group and not full, its missing samples
+// repeat its first.
 template <Number Real, bool last, class T>
 [[gnu::always_inline]] inline void load_point(const Block<T>& x, std::size_t i, std::size_t d, Real* point) {
   for (std::size_t j = 0; j < d; ++j) {
@@ -85,17 +87,17 @@ template <Number Real, class Body>
     if (i < size) body(i, std::true_type{});
 }
 
-// So many groups go through a stage before the next stage takes them: the terms, what is made of them, the sums. Short loops, each with the
-// registers for itself and iterations that do not wait for one another, are faster than one long one, as long as what passes between them
-// stays in the first-level cache.
+// So many groups go through a stage before the next stage takes them: the terms, what is made of them, the sums. Short
+// loops, each with the registers for itself and iterations that do not wait for one another, are faster than one long
+// one, as long as what passes between them stays in the first-level cache.
 inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
   constexpr std::size_t bytes = 20480;
   const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
   return groups < 1 ? 1 : groups > groups_per_block ? groups_per_block : groups;
 }
 
-// Calls stage(i, place, last) for the next groups of a block, `first` on, `at_once` of them or what is left; returns how many they were. A
-// plain number takes one lane of each.
+// Calls stage(i, place, last) for the next groups of a block, `first` on, `at_once` of them or what is left; returns
+// how many they were. A plain number takes one lane of each.
 template <Number Real, class Stage>
 [[gnu::always_inline]] inline std::size_t in_turn(std::size_t first, std::size_t size, std::size_t at_once,
                                                   const Stage& stage) {

@@ -1,4 +1,5 @@
-// All that it takes to optimise through Langevin sampling: potentials, rewards, samplers, estimators, loops, and the front door.
+// All that it takes to optimise through Langevin sampling: potentials, rewards, samplers, estimators, loops, and the
+// front door.
 #pragma once
 
 #include "implicit_diffusion/langevin/baselines.hpp"

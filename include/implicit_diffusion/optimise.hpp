@@ -1,14 +1,16 @@
-// The front door: optimise(problem, theta, optimizer, options) runs the loop that fits the problem and returns a result that you can print.
+// The front door: optimise(problem, theta, optimizer, options) runs the loop that fits the problem and returns a result
+// that you can print.
 //
 //     const auto result = optimise(LangevinProblem(Shifted{}, reward), {0.0}, Adam(0.01),
 //                                  {.particles = 1000, .step_size = 0.1, .steps = 2000, .seed = 1});
 //     std::puts(describe(result).c_str());
 //
-// langevin/optimise.hpp and denoising/optimise.hpp have the two kinds of problems and their options; this header has what they share. The parts
-// below it (samplers, estimators, loops) are yours to combine where a problem needs more: see examples/parts.cpp.
+// langevin/optimise.hpp and denoising/optimise.hpp have the two kinds of problems and their options; this header has
+// what they share. The parts below it (samplers, estimators, loops) are yours to combine where a problem needs more:
+// see examples/parts.cpp.
 //
-// An observer, the last argument of optimise(), is any callable on a Glimpse. It is called before the first step and after every step. If it
-// returns a bool, false ends the run.
+// An observer, the last argument of optimise(), is any callable on a Glimpse. It is called before the first step and
+// after every step. If it returns a bool, false ends the run.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"
@@ -48,7 +50,8 @@ struct [[nodiscard]] RunReport {
 std::string describe(const RunReport& report);
 // Notes that `what` is slow for a reason, or nothing where that is null.
 void add_speed_note(const char* what, const char* reason, RunReport& report);
-// What may help a chain that diverged: a step below the limit of its stability, where that is known and exceeded, or smaller steps in general.
+// What may help a chain that diverged: a step below the limit of its stability, where that is known and exceeded, or
+// smaller steps in general.
 std::string divergence_note(double step_size, std::optional<double> largest_stable);
 // What was no longer finite: "coordinate 2 of the gradient is not finite".
 std::string describe(const Divergence& divergence);

@@ -1,7 +1,8 @@
 // theta: what an optimizer moves and a sampler depends on.
 //
-// It is any value type with deep copies: std::vector<double> for particles, one flat tensor for a network, numbers on another device. The
-// library touches its elements only through three functions, found beside the type (or here, for numbers in host memory):
+// It is any value type with deep copies: std::vector<double> for particles, one flat tensor for a network, numbers on
+// another device. The library touches its elements only through three functions, found beside the type (or here, for
+// numbers in host memory):
 //
 //     zeros_like(theta)                    zeros of the same shape: a gradient, an optimizer's moments
 //     first_nonfinite(theta)               the first element that is infinite or not a number
@@ -46,7 +47,8 @@ concept Parameters = std::copyable<T> && requires(T& t, const T& c) {
   for_each_element([](auto&, const auto&) {}, t, c);
 };
 
-// An element after a computation in double: the bits of double elements are those of the computation, single ones are rounded once.
+// An element after a computation in double: the bits of double elements are those of the computation, single ones are
+// rounded once.
 template <class Element>
 void set_element(Element& element, double value) {
   element = static_cast<Element>(value);

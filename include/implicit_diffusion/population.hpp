@@ -1,8 +1,8 @@
 // A population: n samples in R^d, the empirical measure that a loop carries along (p_k in the paper).
 //
-// Stored by coordinate ("structure of arrays"): coordinate j of all samples is contiguous, so that a kernel reads 16 samples at once.
-// Work on a population goes block by block. Blocks have a fixed size, whatever the number of threads, and sums over the population
-// are sums over blocks in their order: so no result depends on how the work was split.
+// Stored by coordinate ("structure of arrays"): coordinate j of all samples is contiguous, so that a kernel reads 16
+// samples at once. Work on a population goes block by block. Blocks have a fixed size, whatever the number of threads,
+// and sums over the population are sums over blocks in their order: so no result depends on how the work was split.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,8 @@
 
 namespace implicit_diffusion {
 
-// Samples come in groups of 16, the lanes of the kernels, and blocks of 16 groups, the unit of parallel work and of summation.
+// Samples come in groups of 16, the lanes of the kernels, and blocks of 16 groups, the unit of parallel work and of
+// summation.
 inline constexpr std::size_t lanes_per_group = 16;
 inline constexpr std::size_t groups_per_block = 16;
 inline constexpr std::size_t block_size = lanes_per_group * groups_per_block;
@@ -90,7 +91,8 @@ class Population {
 void* take_memory(std::size_t bytes);
 void give_memory(void* memory);
 
-// Numbers for each sample of a block, by coordinate: coordinate j of sample i is data()[j * block_size + i]. On the stack where they are few.
+// Numbers for each sample of a block, by coordinate: coordinate j of sample i is data()[j * block_size + i]. On the
+// stack where they are few.
 template <class Real>
 class BlockArray {
  public:

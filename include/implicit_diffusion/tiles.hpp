@@ -1,7 +1,7 @@
 // The seam between algorithms and engines, first half: a batch of samples as tiles.
 //
-// Samples are independent given theta, so every algorithm is written over tiles: a few samples that one thread takes through all their steps. An
-// algorithm knows of them only what an engine offers. Its types:
+// Samples are independent given theta, so every algorithm is written over tiles: a few samples that one thread takes
+// through all their steps. An algorithm knows of them only what an engine offers. Its types:
 //
 //     Theta                the parameters (parameters.hpp)
 //     Samples              a batch of samples: a value, copies are deep; size()
@@ -31,8 +31,8 @@
 //     rows(samples, theta), row(rows, theta, k)        zeros; the Sum of a tile
 //     add_up(rows, theta)                              theta = their total, in the same order
 //
-// Nothing above the seam says where numbers are: they may be on another device. The second half of the seam is denoising/steps.hpp for reverse
-// chains and langevin/energy.hpp for Langevin dynamics.
+// Nothing above the seam says where numbers are: they may be on another device. The second half of the seam is
+// denoising/steps.hpp for reverse chains and langevin/energy.hpp for Langevin dynamics.
 //
 // PointwiseTiles is the first half of the SIMD engine: a tile is a block of 256 samples, which stay in the cache.
 #pragma once

@@ -85,8 +85,8 @@ void require_reachable(const TransitionMatrix& p) {
 
 }  // namespace
 
-// A factorisation of I - P made regular. solve() gives one of the u with (I - P) u = b, up to a constant vector, if pi . b = 0; on the left side
-// one of the x with x' (I - P) = b', up to a multiple of pi, if b sums to zero.
+// A factorisation of I - P made regular. solve() gives one of the u with (I - P) u = b, up to a constant vector, if pi
+// . b = 0; on the left side one of the x with x' (I - P) = b', up to a multiple of pi, if b sums to zero.
 struct StationarySystem::Factors {
   virtual ~Factors() = default;
   virtual void solve(Side side, std::span<const double> b, std::span<double> x) const = 0;
@@ -130,7 +130,8 @@ struct StationarySystem::Bordered final : Factors {
   mutable std::vector<double> right, solution;
 };
 
-// Row and column `pin` of I - P are left out. The transpose is what is factorised: its columns, rows of P, are as Eigen wants them.
+// Row and column `pin` of I - P are left out. The transpose is what is factorised: its columns, rows of P, are as Eigen
+// wants them.
 struct StationarySystem::Pinned final : Factors {
   using Matrix = Eigen::SparseMatrix<double, Eigen::ColMajor, int>;
 

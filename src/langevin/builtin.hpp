@@ -1,5 +1,5 @@
-// The potentials and rewards that come with the library, all of them: kernels for every level, the choice among the levels and the reference in
-// double are made from these lists.
+// The potentials and rewards that come with the library, all of them: kernels for every level, the choice among the
+// levels and the reference in double are made from these lists.
 #pragma once
 
 #include "implicit_diffusion/langevin/double_well.hpp"

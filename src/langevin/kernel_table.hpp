@@ -24,7 +24,8 @@ struct KernelSet {
   const ScoreKernelSet& (*scores)();
   // The normals of Noise::normals().
   void (*normals)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
-  // The random bits that normals are made of, as they lie in memory; first_group must be a multiple of 4, and out has room for whole blocks.
+  // The random bits that normals are made of, as they lie in memory; first_group must be a multiple of 4, and out has
+  // room for whole blocks.
   void (*bits)(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups, float* out);
   // Samples of a mixture from normals and, for the choice of the component, bits of a stream of dimension 1.
   void (*mixture_samples)(const MixtureTable& mixture, const Block<float>& x, const float* normals, const float* bits);

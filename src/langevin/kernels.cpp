@@ -1,7 +1,8 @@
-// The kernels of the built-in parts. This file is compiled once for each level, with that level's compiler options; its functions are in a
-// namespace of the level, and nothing in it may become a symbol that levels share.
+// The kernels of the built-in parts. This file is compiled once for each level, with that level's compiler options; its
+// functions are in a namespace of the level, and nothing in it may become a symbol that levels share.
 //
-// With IMPLICIT_DIFFUSION_PLAIN it is compiled over single floats instead of lanes: the reference that tests compare the lanes with.
+// With IMPLICIT_DIFFUSION_PLAIN it is compiled over single floats instead of lanes: the reference that tests compare
+// the lanes with.
 #include "../random/kernels.hpp"
 #include "kernel_table.hpp"
 
@@ -9,7 +10,8 @@ namespace implicit_diffusion::kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 namespace {
 
-// The component is the number of bounds that a uniform number is not below; means and factors follow it bound by bound, without a branch.
+// The component is the number of bounds that a uniform number is not below; means and factors follow it bound by bound,
+// without a branch.
 template <class Real>
 [[gnu::flatten]] void mixture_samples(const MixtureTable& m, const Block<float>& samples, const float* normals,
                                       const float* words) {

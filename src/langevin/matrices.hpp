@@ -1,4 +1,5 @@
-// Small matrices. Cholesky factors are in plain double arithmetic: they enter theta, so their bits must not depend on the machine.
+// Small matrices. Cholesky factors are in plain double arithmetic: they enter theta, so their bits must not depend on
+// the machine.
 #pragma once
 
 #include <cmath>
@@ -7,7 +8,8 @@
 
 namespace implicit_diffusion::detail {
 
-// A = L L', row by row; only the symmetric part of A counts. Returns the row whose pivot is not positive, if any. L's upper triangle is 0.
+// A = L L', row by row; only the symmetric part of A counts. Returns the row whose pivot is not positive, if any. L's
+// upper triangle is 0.
 inline std::optional<std::size_t> cholesky(const double* a, std::size_t d, double* l) {
   for (std::size_t i = 0; i < d; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {

@@ -15,8 +15,9 @@ ScaledBump::ScaledBump(const std::vector<double>& centre, double width, double d
   factor_ = std::vector{-std::numbers::log2e * exp2_unit / width, 1 / denominator};
 }
 
-// With X ~ N(m, S) and t = width / 2, N(m, S) exp(-|x - c|^2 / (2 t)) is an unnormalised Gaussian of covariance T = (S^-1 + I/t)^-1 and mean
-// m + S (S + t I)^-1 (c - m), whose mass is det(I + S/t)^(-1/2) exp(-(m - c)' (S + t I)^-1 (m - c) / 2).
+// With X ~ N(m, S) and t = width / 2, N(m, S) exp(-|x - c|^2 / (2 t)) is an unnormalised Gaussian of covariance T =
+// (S^-1 + I/t)^-1 and mean m + S (S + t I)^-1 (c - m), whose mass is det(I + S/t)^(-1/2) exp(-(m - c)' (S + t I)^-1 (m
+// - c) / 2).
 ScaledBump::Tilted ScaledBump::tilt(const Gaussian& g) const {
   const std::size_t d = g.mean.size();
   const double t = width_ / 2;
@@ -48,8 +49,9 @@ SmoothReward::SmoothReward(const std::vector<double>& centre, double width, doub
   require_positive("softness", softness);
 }
 
-// E sigmoid(Y / softness), Y ~ N(m, v), is P(Y + softness L > 0) with L logistic: an average of normal distribution functions over L when the
-// softness is small beside sqrt(v), of sigmoids over Y when it is not. Each is smooth on the scale of its quadrature.
+// E sigmoid(Y / softness), Y ~ N(m, v), is P(Y + softness L > 0) with L logistic: an average of normal distribution
+// functions over L when the softness is small beside sqrt(v), of sigmoids over Y when it is not. Each is smooth on the
+// scale of its quadrature.
 double SmoothReward::expectation(const Gaussian& g) const {
   static const Quadrature quadrature = gauss_hermite(128);
   const ScaledBump::Tilted y = bump_.tilt(g);
@@ -59,7 +61,8 @@ double SmoothReward::expectation(const Gaussian& g) const {
     for (std::size_t i = 0; i < quadrature.nodes.size(); ++i)
       sum += quadrature.weights[i] * sigmoid((y.mean + deviation * quadrature.nodes[i]) / softness_);
   } else {
-    // The trapezoidal rule converges geometrically: the density of L is analytic for |Im L| < pi and below 1e-17 beyond 40.
+    // The trapezoidal rule converges geometrically: the density of L is analytic for |Im L| < pi and below 1e-17 beyond
+    // 40.
     constexpr double spacing = 0.125;
     for (int i = -320; i <= 320; ++i) {
       const double l = spacing * i, s = sigmoid(l);

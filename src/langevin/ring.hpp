@@ -1,4 +1,5 @@
-// A potential for benchmarks, its derivatives once by hand and once by dual numbers: a ring of radius theta_1 with a soft wall,
+// A potential for benchmarks, its derivatives once by hand and once by dual numbers: a ring of radius theta_1 with a
+// soft wall,
 //
 //     V(x, theta) = theta_2 u^2 / 2 + log(1 + e^u),    u = |x| - theta_1
 #pragma once

@@ -14,8 +14,8 @@ double detail::largest_eigenvalue(const double* matrix, std::size_t d) {
   return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(m, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff();
 }
 
-// The eigenvalues of the Jacobi matrix of the (probabilists') Hermite polynomials are the nodes, the squares of the first components of its
-// eigenvectors the weights (Golub and Welsch).
+// The eigenvalues of the Jacobi matrix of the (probabilists') Hermite polynomials are the nodes, the squares of the
+// first components of its eigenvectors the weights (Golub and Welsch).
 Quadrature gauss_hermite(std::size_t n) {
   const auto size = static_cast<Eigen::Index>(n);
   Eigen::MatrixXd jacobi = Eigen::MatrixXd::Zero(size, size);

@@ -59,7 +59,8 @@ EqualWells::EqualWells(std::vector<std::vector<double>> centres, double q)
 }
 
 void EqualWells::update_radius() {
-  // Within the radius every term is above 2^-125, a normal number, and at most 2^highest_. |a_i . x| <= |a_i|_1 |x|_max.
+  // Within the radius every term is above 2^-125, a normal number, and at most 2^highest_. |a_i . x| <= |a_i|_1
+  // |x|_max.
   constexpr double lowest = -125;
   double radius = 1e30;
   for (std::size_t i = 0; i < size_; ++i) {

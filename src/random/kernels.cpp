@@ -64,8 +64,8 @@ template <class Real>
     }
 }
 
-// Blocks first to last - 1 as normals: bits and normals in loops of their own, over so few blocks that the bits are still in the first-level
-// cache.
+// Blocks first to last - 1 as normals: bits and normals in loops of their own, over so few blocks that the bits are
+// still in the first-level cache.
 template <class Real>
 [[gnu::always_inline]] inline void fill_normals(const NoiseKey& at, std::size_t first, std::size_t last, float* out) {
   const Bits<Real> generator(at);
@@ -77,8 +77,9 @@ template <class Real>
   }
 }
 
-// The same, two blocks at a time: their bits, and between the rounds of Philox the normals of the two before, step by step. Philox keeps the
-// units for shifts and logic busy, Box and Muller those for products; it takes 32 registers. Returns the first block that is left.
+// The same, two blocks at a time: their bits, and between the rounds of Philox the normals of the two before, step by
+// step. Philox keeps the units for shifts and logic busy, Box and Muller those for products; it takes 32 registers.
+// Returns the first block that is left.
 [[gnu::always_inline]] inline std::size_t fill_normals_between_rounds(const NoiseKey& at, std::size_t first,
                                                                       std::size_t last, float* out) {
   if (first + 2 > last) return first;
@@ -121,7 +122,8 @@ template <class Real>
 template <class Real>
 [[gnu::flatten]] void normals(const NoiseKey& at, std::size_t dimension, std::size_t first_group, std::size_t groups,
                               float* out) {
-  // Vectors first to last - 1 are asked for; whole blocks of 4 among them are made in place, parts of one at either end apart.
+  // Vectors first to last - 1 are asked for; whole blocks of 4 among them are made in place, parts of one at either end
+  // apart.
   const std::size_t first = first_group * dimension, last = (first_group + groups) * dimension;
   std::size_t block = first / 4;
   const auto place = [&] { return out + (4 * block - first) * noise_lanes; };

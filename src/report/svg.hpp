@@ -1,8 +1,8 @@
 // The pieces that figures are drawn with: text of known width, paths, axes, and the frame with title and labels around
 // a plot.
 //
-// Figures are 480 units wide, or 360 where three stand side by side. On a telephone a unit is about three quarters of a pixel, so that text of 12.5 units
-// and more stays legible.
+// Figures are 480 units wide, or 360 where three stand side by side. On a telephone a unit is about three quarters of a
+// pixel, so that text of 12.5 units and more stays legible.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a user's project does with the installed library: a potential of its own through the front door, on the library's kernels and noise, and
-// the samples to a file and back.
+// What a user's project does with the installed library: a potential of its own through the front door, on the
+// library's kernels and noise, and the samples to a file and back.
 #include <implicit_diffusion/error.hpp>
 #include <implicit_diffusion/io/file.hpp>
 #include <implicit_diffusion/io/npy.hpp>

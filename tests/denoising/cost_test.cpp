@@ -1,4 +1,5 @@
-// What the loops do to their models, counted by the models themselves, call by call and sample by sample, in double precision.
+// What the loops do to their models, counted by the models themselves, call by call and sample by sample, in double
+// precision.
 #include "implicit_diffusion/denoising/model_calls.hpp"
 
 #include "implicit_diffusion/denoising/mixture_score.hpp"
@@ -130,8 +131,9 @@ TEST_P(Cost, OfAStepIsWhatTheModelsSee) {
   EXPECT_EQ(s.step, steps);
 }
 
-// T evaluations for sampling and T products for the gradient, with a KL one of each of the frozen model at every point, and nothing more,
-// whatever the slots. Of a path that was thinned, states between those that were kept are made again: 12 - 3 with every fifth kept.
+// T evaluations for sampling and T products for the gradient, with a KL one of each of the frozen model at every point,
+// and nothing more, whatever the slots. Of a path that was thinned, states between those that were kept are made again:
+// 12 - 3 with every fifth kept.
 INSTANTIATE_TEST_SUITE_P(
     Denoising, Cost,
     testing::Values(Case{"Nested", Dynamics::euler_sde, 1, 1, false, true, {T, T, 0, 0}},

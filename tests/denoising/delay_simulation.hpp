@@ -9,8 +9,8 @@
 
 namespace implicit_diffusion {
 
-// At the times 0, T / n, 2 T / n, ..., horizons T: the classical Runge-Kutta method, the delayed theta in the middle of a step from the cubic
-// through its stored values and slopes. Of order 4.
+// At the times 0, T / n, 2 T / n, ..., horizons T: the classical Runge-Kutta method, the delayed theta in the middle of
+// a step from the cubic through its stored values and slopes. Of order 4.
 inline std::vector<DelayState> delay_simulation(const GaussianDenoising& model, std::size_t horizons, std::size_t n) {
   const double c = sde_output_mean(1, model.horizon), faded = std::exp(-2 * model.horizon);
   const double h = model.horizon / static_cast<double>(n);

@@ -1,11 +1,14 @@
-// The gradient through a chain in forward mode: every sample carries its derivatives by all parameters along, in dual numbers.
+// The gradient through a chain in forward mode: every sample carries its derivatives by all parameters along, in dual
+// numbers.
 //
-// It is exact, as the adjoint of PathGradient is, and shares nothing with it but the noise: no product with a Jacobian, no path. It costs as many
-// evaluations as there are parameters, so it is a reference, or for a few parameters. The model is a formula,
+// It is exact, as the adjoint of PathGradient is, and shares nothing with it but the noise: no product with a Jacobian,
+// no path. It costs as many evaluations as there are parameters, so it is a reference, or for a few parameters. The
+// model is a formula,
 //
 //     void operator()(const N* theta, double tau, const N* y, N* s) const        s = s_theta(y, tau), for any number type N
 //
-// and the reward a template over the number type. Samples run anew from where the batch began, with its noise, at the theta asked for.
+// and the reward a template over the number type. Samples run anew from where the batch began, with its noise, at the
+// theta asked for.
 #pragma once
 
 #include "implicit_diffusion/denoising/gradient.hpp"

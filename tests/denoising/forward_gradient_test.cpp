@@ -12,8 +12,8 @@ namespace {
 
 using Vector = std::vector<double>;
 
-// The score of two Gaussians in the plane with full spreads, as it stands in a textbook: no precision matrices, no responsibilities kept.
-// theta = (logits, means, then l11, l21, l22 of each, the diagonal as logarithms): 12 numbers.
+// The score of two Gaussians in the plane with full spreads, as it stands in a textbook: no precision matrices, no
+// responsibilities kept. theta = (logits, means, then l11, l21, l22 of each, the diagonal as logarithms): 12 numbers.
 struct TwoGaussians {
   template <class N>
   void operator()(const N* theta, double tau, const N* y, N* s) const {

@@ -1,5 +1,6 @@
-// The denoising diffusion that can be solved: numbers worked out apart, the delay equation by two ways, its discrete analogue by the slots of
-// a queue, where that ends to be stable, and the rates at which theta gets to its target as the horizon grows.
+// The denoising diffusion that can be solved: numbers worked out apart, the delay equation by two ways, its discrete
+// analogue by the slots of a queue, where that ends to be stable, and the rates at which theta gets to its target as
+// the horizon grows.
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 
 #include "denoising/delay_simulation.hpp"
@@ -27,7 +28,8 @@ TEST(GaussianTheory, OutputsHaveTheirKnownMeans) {
   EXPECT_NEAR(ode_output_mean(1, 1e-12) / 1e-12, 1, 2e-12);
 }
 
-// The means of the drifts, (Y + kappa s) with kappa = 2 and 1, by the midpoint rule: errors h^2 / 24 times a second derivative below 4.
+// The means of the drifts, (Y + kappa s) with kappa = 2 and 1, by the midpoint rule: errors h^2 / 24 times a second
+// derivative below 4.
 TEST(GaussianTheory, MeansAreThoseOfTheDynamics) {
   const double horizon = 1.5, theta = 1.3;
   const int n = 20'000;
@@ -77,8 +79,8 @@ TEST(DelayEquation, HasItsKnownNumbers) {
 // eta at which kappa is this.
 double eta_of(double kappa, double horizon) { return kappa / (4 * sde_output_mean(1, horizon)); }
 
-// The Runge-Kutta method errs by |lambda|^5 h^4 s / 120 on a mode e^(lambda s) of size about 3, |lambda|^2 <= max(kappa, 4): at kappa = 9,
-// s = 8 and h = 8 / 4000 by 8e-10.
+// The Runge-Kutta method errs by |lambda|^5 h^4 s / 120 on a mode e^(lambda s) of size about 3, |lambda|^2 <=
+// max(kappa, 4): at kappa = 9, s = 8 and h = 8 / 4000 by 8e-10.
 TEST(DelayEquation, ClosedFormIsTheSimulation) {
   const int n = 4000;
   for (const double horizon : {0.5, 3.0, 8.0})
@@ -108,8 +110,8 @@ TEST(DelayEquation, NothingHappensAtEquality) {
       }
 }
 
-// To first order in kappa e^-s (C + S (1 - kappa / 2)) is 1 - kappa s / 2. Here kappa s / 2 is 6e-12, of which roundings of 1 are 4e-5; of an
-// eigenvalue taken as -1 + d they would be as many.
+// To first order in kappa e^-s (C + S (1 - kappa / 2)) is 1 - kappa s / 2. Here kappa s / 2 is 6e-12, of which
+// roundings of 1 are 4e-5; of an eigenvalue taken as -1 + d they would be as many.
 TEST(DelayEquation, SmallStepsKeepTheirDigits) {
   const double eta = 1e-12, horizon = 3, c = sde_output_mean(1, horizon);
   const GaussianDenoising model{.horizon = horizon, .eta = eta, .theta_0 = 0, .target = 1};
@@ -127,8 +129,9 @@ TEST(DelayEquation, SimulationIsOfOrderFour) {
   EXPECT_NEAR(coarse / fine, 16, 3);
 }
 
-// psi of the simulation, at every T from T to 5T, against the integral that it stands for, of the simulated theta by Simpson's rule.
-// Its error h^4 T |f''''| / 180, f'''' about 5^4: 1e-9 at h = 3 / 1000; between multiples of T theta is smooth.
+// psi of the simulation, at every T from T to 5T, against the integral that it stands for, of the simulated theta by
+// Simpson's rule. Its error h^4 T |f''''| / 180, f'''' about 5^4: 1e-9 at h = 3 / 1000; between multiples of T theta is
+// smooth.
 TEST(DelayEquation, PsiIsTheIntegralOfThePast) {
   const GaussianDenoising model{.horizon = 3, .eta = 2, .theta_0 = .5, .target = 2};
   const std::size_t n = 1000;
@@ -185,8 +188,9 @@ TEST(QueueRecursion, HasItsKnownNumbers) {
   for (std::size_t k = 5; k <= 12; ++k) EXPECT_NEAR(theta[k], known[k - 5], 1e-11);
 }
 
-// The queue itself, slot by slot, on means: slot m + 1 is one Euler step of slot m with the theta of the iteration. Only slots that were born
-// exist, and theta moves once the last one does. The gradient is 2 g (mean - target), g from finite differences of the chain.
+// The queue itself, slot by slot, on means: slot m + 1 is one Euler step of slot m with the theta of the iteration.
+// Only slots that were born exist, and theta moves once the last one does. The gradient is 2 g (mean - target), g from
+// finite differences of the chain.
 TEST(QueueRecursion, IsTheQueueOnMeans) {
   for (const int steps : {1, 2, 5, 12}) {
     const GaussianDenoising model{.horizon = 1.7, .eta = .4, .theta_0 = -1, .target = 1.5};
@@ -232,7 +236,8 @@ TEST(QueueRecursion, TendsToTheDelayEquation) {
   }
 }
 
-// A push at step k is a recursion with another theta at k + 1 from there on: the answers to all of them, one by one, added up in squares.
+// A push at step k is a recursion with another theta at k + 1 from there on: the answers to all of them, one by one,
+// added up in squares.
 TEST(QueueDeviation, IsTheSumOfTheAnswersToPushes) {
   for (const auto& [horizon, steps, eta] : {std::tuple{2., 4, .5}, {3., 30, 2.}, {1., 16, .05}}) {
     const GaussianDenoising model{.horizon = horizon, .eta = eta, .theta_0 = .5, .target = 2};
@@ -339,7 +344,8 @@ TEST(Decay, TheFitFindsItsForm) {
   }
 }
 
-// The promise of the theory: the measured rate is the proved one within 5 %, whatever the start and the target, as long as they are apart.
+// The promise of the theory: the measured rate is the proved one within 5 %, whatever the start and the target, as long
+// as they are apart.
 TEST(Decay, MeasuredRatesAreTheProvedOnes) {
   const std::vector<double> horizons = decay_horizons();
   double worst = 0;
@@ -357,8 +363,8 @@ TEST(Decay, MeasuredRatesAreTheProvedOnes) {
   EXPECT_LT(worst, .012) << "the header says 1 %";
 }
 
-// And the check can fail: gaps in the form of another regime, or of another frequency, are far from it or have a rate that is 5 % off, as has an
-// eta that is 10 % off.
+// And the check can fail: gaps in the form of another regime, or of another frequency, are far from it or have a rate
+// that is 5 % off, as has an eta that is 10 % off.
 TEST(Decay, TheWrongFormIsSeen) {
   const std::vector<double> horizons = decay_horizons();
   const auto gaps = [&](double eta) {

@@ -1,4 +1,5 @@
-// The score of a mixture against its log-density, its products against finite differences and dual numbers, and chains on it.
+// The score of a mixture against its log-density, its products against finite differences and dual numbers, and chains
+// on it.
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
@@ -77,8 +78,8 @@ TYPED_TEST(MixtureScoreForms, HasTheRightProducts) {
   }
 }
 
-// On the way out the products are differences of large numbers: of c . g_i and c . s, times the distance. Each rounding counts p |u|^2 times;
-// so it does in the exponents of the responsibilities. The covariances are about 1 here.
+// On the way out the products are differences of large numbers: of c . g_i and c . s, times the distance. Each rounding
+// counts p |u|^2 times; so it does in the exponents of the responsibilities. The covariances are about 1 here.
 TYPED_TEST(MixtureScoreForms, HoldsOnTheWayOut) {
   MixtureScore<TypeParam::value> model(4, 2);
   const Vector theta = some_theta(model);
@@ -123,8 +124,9 @@ TYPED_TEST(MixtureScoreForms, HoldsOnTheWayOut) {
   EXPECT_LT(worst_sums, 10);
 }
 
-// A sample in the outskirts of a wide component, a narrow one far away: the latter's term is 0 in any precision, but its score is so large that
-// 2^-126, where single precision ends, would show. As far out as single precision goes without help, and on.
+// A sample in the outskirts of a wide component, a narrow one far away: the latter's term is 0 in any precision, but
+// its score is so large that 2^-126, where single precision ends, would show. As far out as single precision goes
+// without help, and on.
 TYPED_TEST(MixtureScoreForms, ForgetsANarrowComponentFarAway) {
   MixtureScore<TypeParam::value> model(2, 2);
   Vector theta(model.parameters(), 0.0);
@@ -161,8 +163,8 @@ TYPED_TEST(MixtureScoreForms, ForgetsANarrowComponentFarAway) {
   }
 }
 
-// Far from all components every term of the sum would vanish in single precision, and there the nearest component is the whole score. Every
-// third lane is far; the others do not notice.
+// Far from all components every term of the sum would vanish in single precision, and there the nearest component is
+// the whole score. Every third lane is far; the others do not notice.
 TYPED_TEST(MixtureScoreForms, HoldsFarFromAllComponents) {
   MixtureScore<TypeParam::value> model(4, 2);
   Vector theta = some_theta(model);
@@ -388,7 +390,8 @@ TEST(Chains, OfSeveralBlocksGoBackThroughADoubleQueue) {
   EXPECT_LT(distance(gradient, reconstructed), 1e-13);
 }
 
-// All the way and back, block by block, is sampling and then the adjoint: the same bits, for any number of threads, and no path is left.
+// All the way and back, block by block, is sampling and then the adjoint: the same bits, for any number of threads, and
+// no path is left.
 TEST(Chains, AtOnceAreTheirTwoParts) {
   const MixtureScore<Spread::isotropic> model(3, 2);
   const Vector theta = some_theta(model);

@@ -1,4 +1,5 @@
-// Models that predict eps or v, as score models: against the score itself for a mixture, and a Gaussian whose predictions are known.
+// Models that predict eps or v, as score models: against the score itself for a mixture, and a Gaussian whose
+// predictions are known.
 #include "implicit_diffusion/denoising/prediction.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
@@ -161,8 +162,8 @@ double distance(const Chained<Real>& a, const Chained<Other>& b) {
   return worst;
 }
 
-// A rounding early on is grown by the steps after it, by less than a hundred times here, in both precisions. 37 samples end within a group of
-// lanes.
+// A rounding early on is grown by the steps after it, by less than a hundred times here, in both precisions. 37 samples
+// end within a group of lanes.
 TEST(Prediction, HasThePathsAndGradientsOfTheScore) {
   for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode, Dynamics::ddpm, Dynamics::ddim})
     for (const double beta : {0.0, 0.6}) {
@@ -285,8 +286,8 @@ TEST(Prediction, WithWrongProductsIsNoticed) {
   EXPECT_GT(std::abs(score_at(mistaken, theta, .3, y)[0] - score_at(mixture, theta, .3, y)[0]), .1);
 }
 
-// Data N(m, w) in one dimension, theta = m. Given y the data have the mean m + k (y - a m), k = a w / (a^2 w + s^2), and eps is what is left of
-// y: (y - a E[x_0 | y]) / s. The score is -(y - a m) / (a^2 w + s^2).
+// Data N(m, w) in one dimension, theta = m. Given y the data have the mean m + k (y - a m), k = a w / (a^2 w + s^2),
+// and eps is what is left of y: (y - a E[x_0 | y]) / s. The score is -(y - a m) / (a^2 w + s^2).
 struct GaussianPrediction {
   static constexpr double w = .25;
   bool velocity = false;

@@ -1,4 +1,5 @@
-// Adjoints and queues on a small nonlinear model with stand-ins for the noise, against numbers of an independent program.
+// Adjoints and queues on a small nonlinear model with stand-ins for the noise, against numbers of an independent
+// program.
 #include "problems/toy_diffusion.hpp"
 
 #include <gtest/gtest.h>
@@ -57,7 +58,8 @@ TEST(Adjoint, WithThePathKL) {
   expect_near(g.gradient, toy.kl_gradient, 1e-10);
 }
 
-// Central differences of the batch's objective, for every kind of step, with and without the KL, and every way to keep the path.
+// Central differences of the batch's objective, for every kind of step, with and without the KL, and every way to keep
+// the path.
 TEST(Adjoint, EqualsFiniteDifferences) {
   for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode, Dynamics::ddpm, Dynamics::ddim})
     for (const bool kl : {false, true}) {

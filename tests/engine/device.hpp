@@ -1,9 +1,12 @@
-// A second engine, which has nothing to do with SIMD: what a tensor library on another device would look like to the algorithms.
+// A second engine, which has nothing to do with SIMD: what a tensor library on another device would look like to the
+// algorithms.
 //
-// Numbers lie in one allocation behind a handle whose copies alias, as a tensor's do; Vector and Samples make values of it. Elements are never
-// seen by the host but through a transfer, and transfers and copies of theta are counted. Tiles are shards of four samples.
+// Numbers lie in one allocation behind a handle whose copies alias, as a tensor's do; Vector and Samples make values of
+// it. Elements are never seen by the host but through a transfer, and transfers and copies of theta are counted. Tiles
+// are shards of four samples.
 //
-// The energy is V(x, theta) = |x - theta|^2 / 2. The score is linear, s_theta(y, tau) = e^-tau m - g y for theta = (g, m), by coordinate.
+// The energy is V(x, theta) = |x - theta|^2 / 2. The score is linear, s_theta(y, tau) = e^-tau m - g y for theta = (g,
+// m), by coordinate.
 #pragma once
 
 #include "implicit_diffusion/denoising/steps.hpp"

@@ -1,5 +1,5 @@
-// The algorithms over an engine that has nothing to do with SIMD (device.hpp), in 784 dimensions: every loop, estimator and checkpoint, against
-// recursions written out in double; and how often theta is copied.
+// The algorithms over an engine that has nothing to do with SIMD (device.hpp), in 784 dimensions: every loop, estimator
+// and checkpoint, against recursions written out in double; and how often theta is copied.
 #include "device.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/denoising/reconstruction.hpp"
@@ -45,8 +45,8 @@ double difference(const Numbers& a, const Numbers& b) {
   for (std::size_t j = 0; j < std::min(a.size(), b.size()); ++j) most = std::max(most, std::abs(a[j] - b[j]));
   return most;
 }
-// Numbers near 1 and sums of some tens of single-precision terms: 1e-4 is a hundred times their rounding, and a wrong factor or index is a
-// difference of 0.01 and more (asserted where it matters).
+// Numbers near 1 and sums of some tens of single-precision terms: 1e-4 is a hundred times their rounding, and a wrong
+// factor or index is a difference of 0.01 and more (asserted where it matters).
 constexpr double tolerance = 1e-4;
 
 // ---- Langevin dynamics
@@ -301,8 +301,8 @@ Batch empty_batch() {
   return b;
 }
 
-// One batch by hand, coordinate by coordinate: its path at the thetas that made its steps, and the derivatives of the objective along that path
-// with the model at `now`, in forward mode: u = dy / dg, v = dy / dm.
+// One batch by hand, coordinate by coordinate: its path at the thetas that made its steps, and the derivatives of the
+// objective along that path with the model at `now`, in forward mode: u = dy / dg, v = dy / dm.
 struct ByHand {
   Dynamics dynamics = Dynamics::euler_sde;
   std::size_t last_steps = 12;
@@ -422,7 +422,8 @@ QueueRun run_queue(const ChainSettings& settings, std::int64_t steps, bool warm 
   return run;
 }
 
-// The batch that finishes at step k was born at k - M and made its m-th stretch at theta_{k - M + m}; warm slots at theta_0.
+// The batch that finishes at step k was born at k - M and made its m-th stretch at theta_{k - M + m}; warm slots at
+// theta_0.
 TEST(SecondEngine, RunsTheQueue) {
   for (const bool warm : {true, false}) {
     constexpr std::int64_t slots = 4, steps = 9;

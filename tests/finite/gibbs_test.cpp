@@ -1,4 +1,5 @@
-// Gibbs laws on finite sets: numbers worked out apart, the bordered system against its known solution, and the moves that keep the law.
+// Gibbs laws on finite sets: numbers worked out apart, the bordered system against its known solution, and the moves
+// that keep the law.
 #include "implicit_diffusion/finite/gibbs.hpp"
 
 #include "finite/random_chain.hpp"
@@ -81,7 +82,8 @@ TEST(GibbsChain, KeepsTheLawAndItsDerivative) {
     }
 }
 
-// Shares of n independent samples have standard errors sqrt(p (1 - p) / n). 4.5 of them and 32 shares: one seed in 4600 would fail.
+// Shares of n independent samples have standard errors sqrt(p (1 - p) / n). 4.5 of them and 32 shares: one seed in 4600
+// would fail.
 void expect_shares(const StatePopulation& x, const std::vector<double>& law) {
   std::vector<double> shares(law.size());
   empirical(x, shares);
@@ -108,7 +110,8 @@ TEST(GibbsSampler, SamplesTheLaw) {
       for (std::int64_t k = 0; k < 200; ++k) steps.advance(y, theta, {.round = k});
       expect_shares(y, law);
     }
-  // Without the degrees the star's law would be weighted by them, as Metropolis by differences of V alone: 0.3 from the law.
+  // Without the degrees the star's law would be weighted by them, as Metropolis by differences of V alone: 0.3 from the
+  // law.
   EXPECT_GT(3 * law[1] / (1 + 2 * law[1]) - law[1], 4.5 * std::sqrt(law[1] * (1 - law[1]) / 20'000));
 }
 
@@ -127,7 +130,8 @@ TEST(GibbsSampler, IsAPureFunctionOfTheSeedWhateverTheThreads) {
   EXPECT_NE(a, c);
 }
 
-// The estimate from samples of the law is unbiased: its mean over batches against the exact gradient, 4.5 standard errors.
+// The estimate from samples of the law is unbiased: its mean over batches against the exact gradient, 4.5 standard
+// errors.
 TEST(GibbsGradient, FromSamplesIsUnbiased) {
   LinearPotential v = four_states();
   v.prepare(theta);

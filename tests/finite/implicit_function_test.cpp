@@ -62,8 +62,8 @@ TEST(ImplicitFunction, DifferentiatesARoot) {
   }
 }
 
-// Ridge regression: argmin of |A x - y|^2 / 2 + theta |x|^2 / 2, dx/dtheta = -(A'A + theta)^-1 x. With A = diag(1, 2, 3), x_i = a y /
-// (a^2 + theta).
+// Ridge regression: argmin of |A x - y|^2 / 2 + theta |x|^2 / 2, dx/dtheta = -(A'A + theta)^-1 x. With A = diag(1, 2,
+// 3), x_i = a y / (a^2 + theta).
 TEST(ImplicitFunction, DifferentiatesAnArgmin) {
   const double theta = 0.5;
   const std::vector<double> y{1, -2, 0.3};
@@ -80,8 +80,8 @@ TEST(ImplicitFunction, DifferentiatesAnArgmin) {
   }
 }
 
-// The argmin of sum_i a_i x_i^2 / 2 - theta b_i x_i over sum x = 1: dx/dtheta = (b - mean) / a, the mean weighted by 1 / a; it keeps the
-// mass.
+// The argmin of sum_i a_i x_i^2 / 2 - theta b_i x_i over sum x = 1: dx/dtheta = (b - mean) / a, the mean weighted by 1
+// / a; it keeps the mass.
 TEST(ImplicitFunction, ABorderKeepsTheMass) {
   const std::vector<double> a{1, 2, 4}, b{0.5, -1, 3};
   double weight = 0, mean = 0;

@@ -1,4 +1,5 @@
-// The ring: its law and its derivatives, and the single loop on it, with the law itself and with samples, to the optimum that is known.
+// The ring: its law and its derivatives, and the single loop on it, with the law itself and with samples, to the
+// optimum that is known.
 #include "implicit_diffusion/finite/ring.hpp"
 
 #include "implicit_diffusion/finite/estimator.hpp"
@@ -120,7 +121,8 @@ constexpr RingOptions small{.states = 16, .harmonics = 1, .width = 4};
 const std::vector<double> small_reward{1, .5};
 constexpr double small_beta = 0.2;
 
-// From a chain that is driven around; the way back from the drift is the slowest: steps of 8 make it some 0.0013 shorter each.
+// From a chain that is driven around; the way back from the drift is the slowest: steps of 8 make it some 0.0013
+// shorter each.
 template <class Sampler, class Estimator, class Population>
 void expect_optimum(Sampler& sampler, Estimator& estimator, Population population, std::vector<double> start,
                     double eta, std::int64_t steps, const std::vector<double>& optimum) {
@@ -140,8 +142,8 @@ TEST(SingleLoop, WithTheExactLawReachesTheOptimumOfTheRing) {
   }
 }
 
-// At the optimum over all laws F' is constant, hence u too: the noise of the samples vanishes there, and the loop arrives as if there
-// were none.
+// At the optimum over all laws F' is constant, hence u too: the noise of the samples vanishes there, and the loop
+// arrives as if there were none.
 TEST(SingleLoop, WithSamplesOfTheChainReachesTheOptimumOfTheRing) {
   const RingProblem ring = ring_problem(small, small_reward, small_beta);
   ChainSampler sampler(ring.chain, {.noise = Noise(21)});
@@ -165,8 +167,9 @@ TEST(SingleLoop, OnGibbsLawsReachesTheOptimum) {
   }
 }
 
-// A reward alone, two wells: the parameter that is best is where the shares of samples balance, and the noise stays. theta lifts state 1
-// of 3; F = (p_1 - 1/4)^2, known at the samples only through their shares; the optimum is exp(-theta) / (2 + exp(-theta)) = 1/4.
+// A reward alone, two wells: the parameter that is best is where the shares of samples balance, and the noise stays.
+// theta lifts state 1 of 3; F = (p_1 - 1/4)^2, known at the samples only through their shares; the optimum is
+// exp(-theta) / (2 + exp(-theta)) = 1/4.
 struct Quarter {
   double value(std::span<const double> p) const { return (p[1] - 0.25) * (p[1] - 0.25); }
   void gradient(std::span<const double> p, std::span<double> f) const {
@@ -189,8 +192,8 @@ TEST(SingleLoop, WithNoiseThatStaysReachesTheOptimumOnAverage) {
   double mean = 0, squares = 0;
   for (const double m : means) mean += m / batches;
   for (const double m : means) squares += (m - mean) * (m - mean);
-  // Means over 200 steps, where samples are correlated over 4 and theta over 20, are independent: 4.5 standard errors of their mean. The
-  // bias of a product of shares is of order 1 / n.
+  // Means over 200 steps, where samples are correlated over 4 and theta over 20, are independent: 4.5 standard errors
+  // of their mean. The bias of a product of shares is of order 1 / n.
   const double error = std::sqrt(squares / (batches - 1) / batches);
   EXPECT_NEAR(mean, -std::log(2.0 / 3.0), 4.5 * error + 2.0 / n);
   EXPECT_LT(error, 0.01);
@@ -226,8 +229,8 @@ TEST(SingleLoop, ReportsALawWithoutLogarithm) {
   EXPECT_EQ(outcome.divergence->where, Divergence::Where::gradient);
 }
 
-// A step that is far too long: probabilities underflow and the chain falls apart. At the start that is an error, on the way it is
-// divergence.
+// A step that is far too long: probabilities underflow and the chain falls apart. At the start that is an error, on the
+// way it is divergence.
 TEST(SingleLoop, ReportsAChainThatFallsApart) {
   const RingProblem ring = ring_problem(small, small_reward, small_beta);
   for (const bool at_the_start : {false, true}) {

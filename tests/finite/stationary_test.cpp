@@ -1,5 +1,5 @@
-// Stationary laws and the gradients of what is asked of them: numbers worked out apart, finite differences, and the two routes against each
-// other, dense and sparse, small and large.
+// Stationary laws and the gradients of what is asked of them: numbers worked out apart, finite differences, and the two
+// routes against each other, dense and sparse, small and large.
 #include "implicit_diffusion/finite/stationary.hpp"
 
 #include "finite/random_chain.hpp"
@@ -142,7 +142,8 @@ TEST(ChainGradient, RoutesAgreeOnAThousandDenseStates) {
   EXPECT_LT(distance, 1e-8);
 }
 
-// A ring that forgets in n^2 steps, 10^10. Both routes use the same factors and share their errors: the next test has the truth.
+// A ring that forgets in n^2 steps, 10^10. Both routes use the same factors and share their errors: the next test has
+// the truth.
 TEST(ChainGradient, RoutesAgreeOnABandedChainOfManyStates) {
   for (const std::size_t width : {1, 3}) {
     const RingProblem ring =
@@ -153,8 +154,8 @@ TEST(ChainGradient, RoutesAgreeOnABandedChainOfManyStates) {
   }
 }
 
-// Without drift the ring has a Gibbs law, whose gradient is a covariance and needs no system. The condition number is 10^12: solutions that
-// are not refined are wrong by 1e-6 here.
+// Without drift the ring has a Gibbs law, whose gradient is a covariance and needs no system. The condition number is
+// 10^12: solutions that are not refined are wrong by 1e-6 here.
 TEST(ChainGradient, OfManyStatesIsTheCovarianceOfTheGibbsLaw) {
   const std::vector<double> theta{0, 1, -.5, .3, .8}, inner(theta.begin() + 1, theta.end());
   const RingProblem ring =
@@ -170,8 +171,8 @@ TEST(ChainGradient, OfManyStatesIsTheCovarianceOfTheGibbsLaw) {
   EXPECT_LT(worst, 1e-8);
 }
 
-// One state in ten million visits, and it is the first, which is pinned first: the law of a birth and death chain is known, ratios of
-// rates.
+// One state in ten million visits, and it is the first, which is pinned first: the law of a birth and death chain is
+// known, ratios of rates.
 TEST(StationarySystem, PinsAStateThatIsVisited) {
   const std::size_t n = 30;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;

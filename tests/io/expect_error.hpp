@@ -1,4 +1,5 @@
-// EXPECT_ERROR(statement, kind, "text"): the statement throws an Error of that kind, in one line, whose message is or contains the text.
+// EXPECT_ERROR(statement, kind, "text"): the statement throws an Error of that kind, in one line, whose message is or
+// contains the text.
 #pragma once
 
 #include <gtest/gtest.h>

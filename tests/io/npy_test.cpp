@@ -165,7 +165,8 @@ TEST(Npy, NamesTheFileAndTheByte) {
   EXPECT_ERROR(parse(good.substr(0, 143)), data, "takes 16 bytes, but the file has 15 here");
 }
 
-// Any other value in place of any byte: the file is read or refused in one line that names file and byte; it is never a crash.
+// Any other value in place of any byte: the file is read or refused in one line that names file and byte; it is never a
+// crash.
 TEST(Npy, NoDamageToAByteGoesWrong) {
   const std::string good = npy_bytes(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{2, 3});
   int refused = 0;

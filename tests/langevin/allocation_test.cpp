@@ -1,6 +1,7 @@
 // Once it is under way, a loop allocates nothing: every allocation of this program is counted.
 //
-// operator new is replaced; aligned_alloc, which the library calls for memory that kernels keep, is wrapped by the linker.
+// operator new is replaced; aligned_alloc, which the library calls for memory that kernels keep, is wrapped by the
+// linker.
 #include "implicit_diffusion/langevin.hpp"
 #include "problems/hexagon_reward.hpp"
 

@@ -69,8 +69,8 @@ double expectation(double theta, const std::function<double(double)>& f) {
   return top / bottom;
 }
 
-// For R = exp(-4 x_1^2), the mass near the barrier, the gradient of E R by theta is -Cov(R, (u^2 - 1)^2). Exact samples by inversion, so
-// 40,000 of them are independent.
+// For R = exp(-4 x_1^2), the mass near the barrier, the gradient of E R by theta is -Cov(R, (u^2 - 1)^2). Exact samples
+// by inversion, so 40,000 of them are independent.
 TEST(DoubleWell, GradientsAreThoseOfItsLaw) {
   constexpr double theta = 1.2;
   const auto near_barrier = [](double x) { return std::exp(-4 * x * x); };
@@ -109,7 +109,8 @@ TEST(DoubleWell, GradientsAreThoseOfItsLaw) {
   EXPECT_GT(std::abs(exact), 5 * tolerance) << "too few samples to see a wrong sign or factor";
 }
 
-// Samples of a barrier of 2 are all that is known; the single loop finds it. 20,000 particles: the estimate of theta scatters by about 0.03.
+// Samples of a barrier of 2 are all that is known; the single loop finds it. 20,000 particles: the estimate of theta
+// scatters by about 0.03.
 TEST(DoubleWell, IsLearntFromSamples) {
   const DoubleWell v(2, 1, 0.5);
   const LangevinOptions options{.step_size = {0.01}, .noise = Noise(5)};

@@ -128,8 +128,8 @@ TYPED_TEST(Batch, OnlyDifferencesOfRewardCount) {
               estimate(GradientEstimator<Real>(this->wells, hard_reward()), this->x, hexagon_start()), this->tolerance);
 }
 
-// ... not even in single precision: a reward of 2^20 and 2^20 + 1, exact as floats, has the gradient of 0 and 1. (Sums of
-// products with 2^20 would be rounded by 0.06.)
+// ... not even in single precision: a reward of 2^20 and 2^20 + 1, exact as floats, has the gradient of 0 and 1. (Sums
+// of products with 2^20 would be rounded by 0.06.)
 TYPED_TEST(Batch, ALargeConstantInTheRewardCostsNoDigits) {
   using Real = TypeParam;
   const auto step = [](Real offset) {
@@ -357,8 +357,9 @@ TEST(ReferenceTerm, TakesTheBatchOfItsStep) {
   ASSERT_NE(first, rows.batch(3));
 }
 
-// Its gradient is the mean of dV/dtheta; for logistic wells the integral of exp(-V) is sum_i w_i(theta) (pi q)^(d/2), whose logarithm has the
-// derivative w_i' / sum w. Exact samples: five standard errors, one seed in two million would fail.
+// Its gradient is the mean of dV/dtheta; for logistic wells the integral of exp(-V) is sum_i w_i(theta) (pi q)^(d/2),
+// whose logarithm has the derivative w_i' / sum w. Exact samples: five standard errors, one seed in two million would
+// fail.
 TEST(MarginalLikelihoodTerm, IsTheGradientOfTheLogIntegral) {
   const LogisticWells wells({{-2, 0}, {1, 1}}, 1.0, 0.1);
   const std::vector<double> theta{0.4, -0.7};

@@ -1,5 +1,5 @@
-// Kernels: 16 lanes against single floats bit for bit, at every level this machine has, odd sizes and far samples included; and both against
-// double precision with the standard library's functions.
+// Kernels: 16 lanes against single floats bit for bit, at every level this machine has, odd sizes and far samples
+// included; and both against double precision with the standard library's functions.
 #include "implicit_diffusion/langevin/kernel.hpp"
 
 #include "problems/hexagon.hpp"
@@ -174,11 +174,12 @@ TEST(Kernels, NormalsOnLanesEqualFloatsBitForBit) {
       }
 }
 
-// The truth: V, its gradients and the step in double precision, with the standard library's functions and distances instead of linear forms.
+// The truth: V, its gradients and the step in double precision, with the standard library's functions and distances
+// instead of linear forms.
 //
-// A float has 24 bits. The linear forms a . x + b reach 60 in powers of two near the wells and 400 for the far samples, so an exponential is good
-// to 60 x 6e-8 x ln 2 = 2.5e-6 relative there and 2e-5 far out (where the largest term is subtracted first); V of a far sample, about 2000, to
-// 2000 x 6e-8 x 4 = 5e-4. Tolerances are these, rounded up.
+// A float has 24 bits. The linear forms a . x + b reach 60 in powers of two near the wells and 400 for the far samples,
+// so an exponential is good to 60 x 6e-8 x ln 2 = 2.5e-6 relative there and 2e-5 far out (where the largest term is
+// subtracted first); V of a far sample, about 2000, to 2000 x 6e-8 x 4 = 5e-4. Tolerances are these, rounded up.
 TEST(Kernels, LanesAgreeWithDoublePrecision) {
   const auto centres = problems::hexagon();
   SoftmaxWells wells(centres, 2.0);

@@ -35,7 +35,8 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << "coordinate " << i;
 }
 
-// The largest difference between the analytic derivatives and central differences (step 1e-6: truncation below 1e-9, rounding about 1e-9 V).
+// The largest difference between the analytic derivatives and central differences (step 1e-6: truncation below 1e-9,
+// rounding about 1e-9 V).
 template <class P>
 double derivative_error(P potential, const std::vector<double>& x, const std::vector<double>& theta) {
   const Evaluation e = evaluate(potential, x, theta);

@@ -27,7 +27,8 @@ TEST(Rates, TheRecursionHasItsKnownNumbers) {
   EXPECT_NEAR(s[1].average, known.average_after_1000, 1e-10);
 }
 
-// The worst cases have four known digits. The proved pair loses a factor K^(1/3) a decade, the pair of the statement hardly anything.
+// The worst cases have four known digits. The proved pair loses a factor K^(1/3) a decade, the pair of the statement
+// hardly anything.
 TEST(Rates, OnlyTheProvedPairKeepsItsBound) {
   const std::vector<double> cube{.2324, .1086, .05123, .02519}, square{.4055, .3209, .2346, .2226};
   const std::vector<RateRow> a = discrete_rates(1.0 / 3, 0.25, known_targets, decades);
@@ -50,8 +51,9 @@ TEST(Rates, TheFitFindsAPower) {
   EXPECT_NEAR(fitted_slope(rows), -0.37, 1e-15);
 }
 
-// Far from the target erf = -1: theta = t up to 1 and 2 sqrt(t) - 1 from then on; m follows theta, m = t - 1 + e^-t up to 1. The
-// Runge-Kutta method is of order 4: on polynomials and exponentials at h = 1/16 errors are near h^4 / 120 = 1e-7.
+// Far from the target erf = -1: theta = t up to 1 and 2 sqrt(t) - 1 from then on; m follows theta, m = t - 1 + e^-t up
+// to 1. The Runge-Kutta method is of order 4: on polynomials and exponentials at h = 1/16 errors are near h^4 / 120 =
+// 1e-7.
 TEST(Rates, TheFlowIsKnownFarFromItsTarget) {
   const std::vector<double> times{0.5, 1, 4, 100};
   const std::vector<MeanField> s = mean_field_flow(1000, times);
@@ -76,9 +78,9 @@ TEST(Rates, TheFlowIsOfOrderFour) {
   EXPECT_LT(std::abs(mean_field_flow(5, times)[0].average - exact), 1e-6);
 }
 
-// theta needs the time c^2 / 4 to get to c, and the average is near 1 until then: the worst average / gap is near 1 / (2 sqrt T),
-// attained where theta just arrives. A grid of ratio 1.1 is off by less than a tenth of that, which moves a slope over three decades by
-// 0.1 / log(1000) = 0.014.
+// theta needs the time c^2 / 4 to get to c, and the average is near 1 until then: the worst average / gap is near 1 /
+// (2 sqrt T), attained where theta just arrives. A grid of ratio 1.1 is off by less than a tenth of that, which moves a
+// slope over three decades by 0.1 / log(1000) = 0.014.
 TEST(Rates, TheFlowKeepsItsBound) {
   const std::vector<double> times{10, 100, 1000, 10'000}, targets = rate_targets(400, 1.1);
   const std::vector<RateRow> rows = flow_rates(targets, times);

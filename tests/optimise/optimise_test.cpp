@@ -1,4 +1,5 @@
-// The front door: it gives the bits of the parts that it is made of, finds known answers, stops when it is told to, and refuses what does not fit.
+// The front door: it gives the bits of the parts that it is made of, finds known answers, stops when it is told to, and
+// refuses what does not fit.
 #include "implicit_diffusion/optimise.hpp"
 #include "implicit_diffusion/denoising.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -37,8 +38,8 @@ struct Shifted {
 };
 float near_three(const float* x) { return -(x[0] - 3) * (x[0] - 3); }
 
-// E[-(x - 3)^2] under N(theta, v) is -(theta - 3)^2 - v. The estimate of its gradient has a standard error of about sqrt(2 / n) a step; gradient
-// descent averages some 1 / eta steps: 0.05 is more than ten standard deviations of theta.
+// E[-(x - 3)^2] under N(theta, v) is -(theta - 3)^2 - v. The estimate of its gradient has a standard error of about
+// sqrt(2 / n) a step; gradient descent averages some 1 / eta steps: 0.05 is more than ten standard deviations of theta.
 TEST(OptimiseLangevin, FindsTheBestTheta) {
   const auto result = optimise(LangevinProblem(Shifted{}, near_three), {0.0}, GradientDescent{0.02},
                                {.particles = 1000, .step_size = 0.1, .steps = 1000, .seed = 1});

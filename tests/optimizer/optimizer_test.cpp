@@ -109,7 +109,8 @@ TEST(Adam, TheFirstStepIsTheRateWhateverTheSizeOfTheGradient) {
   }
 }
 
-// Unrolled, v is a sum over all gradients so far: v_t = (1 - b) sum_i b^(t - i) g_i^2, without a correction for its beginning.
+// Unrolled, v is a sum over all gradients so far: v_t = (1 - b) sum_i b^(t - i) g_i^2, without a correction for its
+// beginning.
 TEST(RmsProp, DividesByTheSizeOfRecentGradients) {
   RmsProp optimizer({.rate = {0.1, 0.5}, .decay = 0.9, .epsilon = 1e-3});
   std::vector<double> theta{1.0, -1.0}, expected = theta;

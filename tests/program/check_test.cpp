@@ -90,8 +90,8 @@ TEST(BatchMeans, HaveTheirStandardErrors) {
   for (const double error : means.standard_error()) EXPECT_NEAR(error, std::sqrt(10.0 / 12), 1e-6);
 }
 
-// The estimator of the library passes, and ways to get it wrong do not: weights that are not centred, the other sign, n for n - 1. Z of
-// logistic wells depends on theta, so E[dV/dtheta] is not zero and centring counts.
+// The estimator of the library passes, and ways to get it wrong do not: weights that are not centred, the other sign, n
+// for n - 1. Z of logistic wells depends on theta, so E[dV/dtheta] is not zero and centring counts.
 TEST(Comparison, TellsARightEstimatorFromWrongOnes) {
   namespace imd = implicit_diffusion;
   const imd::LogisticWells wells({{2, 0}, {-1, 1.7}, {-1, -1.7}}, 1.0, 0.1);

@@ -1,4 +1,5 @@
-// The diffusion of a mixture: it comes to the law that is known to be the best, in every loop, and goes on where it was killed.
+// The diffusion of a mixture: it comes to the law that is known to be the best, in every loop, and goes on where it was
+// killed.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -36,8 +37,8 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
     EXPECT_LT(row["path_kl"].get<double>(), 1.0);
     EXPECT_GT(row["memory_bytes"], 0);
   }
-  // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one; the warm start of a
-  // queue the evaluations of its slots. That this is what models see: denoising/cost_test.cpp.
+  // With whole paths kept an outer step costs T evaluations of the model and T products, and as many of the frozen one;
+  // the warm start of a queue the evaluations of its slots. That this is what models see: denoising/cost_test.cpp.
   for (const Json& row : s["results"]) {
     const auto slots = row["slots"].get<std::int64_t>();
     EXPECT_EQ(row["model_evaluations"], 500 * 256 + (slots == 1 ? 0 : 256 * (slots + 1) / 2)) << row;
@@ -59,9 +60,10 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
   EXPECT_EQ(contents(folder / "d/report.html"), report);
 }
 
-// Gradients of the double queue are 2 T + 1 steps old, so that its rate must be small and its steps shrink with the gradient. At T = 64 Euler's
-// steps of the ODE leave 0.045 of the means and 0.04 of the weights, whatever the loop (the queue beside it), noise of 100 samples 0.01. With Adam
-// at 0.003 it swings: means are off by 0.1 to 0.5 from step 500 on.
+// Gradients of the double queue are 2 T + 1 steps old, so that its rate must be small and its steps shrink with the
+// gradient. At T = 64 Euler's steps of the ODE leave 0.045 of the means and 0.04 of the weights, whatever the loop (the
+// queue beside it), noise of 100 samples 0.01. With Adam at 0.003 it swings: means are off by 0.1 to 0.5 from step 500
+// on.
 TEST(DenoisingMixture, ComesToTheTiltedLawInADoubleQueueToo) {
   const Folder folder;
   const Result result =
@@ -315,7 +317,8 @@ TEST(DenoisingMixture, WithoutSettingsIsOneRun) {
   EXPECT_FALSE(fs::exists(folder / "d/settings"));
 }
 
-// On the line, in the plane and beyond: the base and the end, each with the share of its samples where the tilted law has most of its mass.
+// On the line, in the plane and beyond: the base and the end, each with the share of its samples where the tilted law
+// has most of its mass.
 TEST(DenoisingMixture, HasPicturesInAnyDimension) {
   const Folder folder;
   const std::vector<Words> means{

@@ -1,4 +1,5 @@
-// The experiment `denoising-gaussian`: its rows against known numbers, the recursion and the theory of its noise; what it refuses.
+// The experiment `denoising-gaussian`: its rows against known numbers, the recursion and the theory of its noise; what
+// it refuses.
 #include <cmath>
 #include <csignal>
 #include <tuple>
@@ -77,9 +78,9 @@ TEST_F(DenoisingGaussian, MeansAreTheRecursion) {
   }
 }
 
-// theta is Gaussian, with the recursion as its mean and a known standard deviation: one of the 20 rows is more than 4 standard errors off
-// for one seed in 800 (20 erfc(4 / sqrt 2)). The sum over rows of 15 (estimated / known variance) is chi-square with 300 degrees of freedom,
-// standard deviation sqrt(600): five of them are one seed in two million.
+// theta is Gaussian, with the recursion as its mean and a known standard deviation: one of the 20 rows is more than 4
+// standard errors off for one seed in 800 (20 erfc(4 / sqrt 2)). The sum over rows of 15 (estimated / known variance)
+// is chi-square with 300 degrees of freedom, standard deviation sqrt(600): five of them are one seed in two million.
 TEST_F(DenoisingGaussian, SamplesHaveTheMeanAndTheSpreadOfTheTheory) {
   double sum = 0, seen = 0;
   for (const Json& row : summary["results"]) {

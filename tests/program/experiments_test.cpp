@@ -162,8 +162,9 @@ TEST(Comparison, GoesOnWhereItWasKilled) {
                            {"theta.npy", "samples.npy", "snapshots.npy"}));
 }
 
-// Against an independent program in double precision (single runs): the single loop comes to -2.0 after 3310 +- 215 steps,
-// nested with T = 10 after 2891 to 3071; unrolling never does with the reward's own scale, and after 2141 to 2331 with another.
+// Against an independent program in double precision (single runs): the single loop comes to -2.0 after 3310 +- 215
+// steps, nested with T = 10 after 2891 to 3071; unrolling never does with the reward's own scale, and after 2141 to
+// 2331 with another.
 TEST(Comparison, HasTheFiguresOfThePapersExperiment) {
   const Folder folder;
   const Result result =

@@ -222,7 +222,8 @@ class PartsOf : public testing::TestWithParam<Parts> {
   const Folder folder;
 };
 
-// A run that began anew would come to the same figures. So one that is kept is changed, and must be the only one that is.
+// A run that began anew would come to the same figures. So one that is kept is changed, and must be the only one that
+// is.
 TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
   ASSERT_EQ(go("whole").code, 0);
   ASSERT_EQ(go("parts").code, 0);

@@ -61,8 +61,9 @@ TEST(Noise, BitsAreTheDocumentedWordOfPhilox) {
   }
 }
 
-// Against Box-Muller in double precision, from the same u. The radius errs by at most 1.25 ulp (log, halved by the root) and 0.5 (root), the
-// direction by 2.2e-7 absolutely, the product by 0.5 ulp: 1.7 x 2^-23 + 2.2e-7 = 4.3e-7 of the radius.
+// Against Box-Muller in double precision, from the same u. The radius errs by at most 1.25 ulp (log, halved by the
+// root) and 0.5 (root), the direction by 2.2e-7 absolutely, the product by 0.5 ulp: 1.7 x 2^-23 + 2.2e-7 = 4.3e-7 of
+// the radius.
 TEST(Noise, NormalsAreBoxMullerOfTheDocumentedWords) {
   std::mt19937_64 random{3};
   double worst = 0.0;

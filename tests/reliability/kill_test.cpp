@@ -136,7 +136,8 @@ TEST_P(Signal, AtRandomMoments) {
         stopped, 128 + signal, 1e3 * slowest, identical, stopped);
 }
 
-// The disk does not answer, so the first signal cannot be obeyed; the second, more than two seconds later, needs nothing of it.
+// The disk does not answer, so the first signal cannot be obeyed; the second, more than two seconds later, needs
+// nothing of it.
 TEST_P(Signal, ASecondOneEndsAtOnce) {
   const int signal = GetParam();
   if (!full && signal != SIGTERM) GTEST_SKIP() << "in the full form only";

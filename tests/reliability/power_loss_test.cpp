@@ -1,8 +1,10 @@
-// The power fails. A kill leaves what was written to the system; a power cut only what was flushed, and of the rest any part.
+// The power fails. A kill leaves what was written to the system; a power cut only what was flushed, and of the rest any
+// part.
 //
-// The shim wrote down all that a run did to its folder. Here it is done again up to some call, and then without some of what was not flushed by
-// then: bytes of a file belong to the disk when the file was flushed after they were written; a name that was made, changed or removed, when
-// its folder was. That is less than file systems keep in practice, and all that they promise.
+// The shim wrote down all that a run did to its folder. Here it is done again up to some call, and then without some of
+// what was not flushed by then: bytes of a file belong to the disk when the file was flushed after they were written; a
+// name that was made, changed or removed, when its folder was. That is less than file systems keep in practice, and all
+// that they promise.
 #include "reliability/reliability.hpp"
 
 #include <algorithm>

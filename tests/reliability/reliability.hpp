@@ -1,7 +1,8 @@
-// What survives what: the program is killed, signalled, and given a disk that fails; then it goes on, and ends with the bytes of a run that
-// nothing happened to. Every test prints what it counted.
+// What survives what: the program is killed, signalled, and given a disk that fails; then it goes on, and ends with the
+// bytes of a run that nothing happened to. Every test prints what it counted.
 //
-// The short form is a part of all tests. `reliability_test --full`, which is `make reliability`, has the numbers of docs/reliability.md.
+// The short form is a part of all tests. `reliability_test --full`, which is `make reliability`, has the numbers of
+// docs/reliability.md.
 #pragma once
 
 #include "implicit_diffusion/io/checkpoint.hpp"

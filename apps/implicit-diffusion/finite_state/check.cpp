@@ -1,5 +1,5 @@
-// Fixed problems on finite sets, and the ring of an experiment. One file, though a long one: all of them are put through
-// the same comparisons, which stand first.
+// Fixed problems on finite sets, and the ring of an experiment. One file, though a long one: all of them are put
+// through the same comparisons, which stand first.
 //
 // Gradients of F(pi*(theta)) come by two routes from one linear system, and for Gibbs laws from a covariance. They are
 // compared with

@@ -1,7 +1,8 @@
 // A batch of samples on their way from noise to data: the population of the finite-time loops.
 //
-// Besides where they are, samples carry what their adjoint needs: the path so far, as a whole or every `keep_every`-th state of it with the
-// thetas that made the steps between (they are replayed, bit for bit, with the same noise), and U, their path KL to a frozen model so far.
+// Besides where they are, samples carry what their adjoint needs: the path so far, as a whole or every `keep_every`-th
+// state of it with the thetas that made the steps between (they are replayed, bit for bit, with the same noise), and U,
+// their path KL to a frozen model so far.
 #pragma once
 
 #include "implicit_diffusion/denoising/pointwise.hpp"
@@ -34,8 +35,8 @@ struct PathBatch {
   Samples points;             // y_n
   std::vector<Samples> path;  // y_0, y_k, y_2k, ... below n, k = keep_every; what is beyond is memory for more
   Numbers penalty;            // U of each sample; empty where there is no frozen model
-  // The thetas of the steps, for replays: the i-th made the steps up to `until`. Empty where the whole path is kept. Batches that were advanced
-  // together share them.
+  // The thetas of the steps, for replays: the i-th made the steps up to `until`. Empty where the whole path is kept.
+  // Batches that were advanced together share them.
   struct Stretch {
     std::size_t until;
     std::shared_ptr<const Theta> theta;

@@ -1,8 +1,9 @@
-// The reverse chain of a model: T steps through the noise levels of a grid (denoising/time_grid.hpp), which sampler and gradient share.
+// The reverse chain of a model: T steps through the noise levels of a grid (denoising/time_grid.hpp), which sampler and
+// gradient share.
 //
-// In a queue of M slots, M dividing T, one sampling step of a slot is T / M steps of the chain; M = 1 goes all the way at once (the nested loop),
-// M = T is the single loop. The noise of step n of a batch is keyed by (birth of the batch, n): the same seed gives the same noise at any theta,
-// in any slot, for any number of threads.
+// In a queue of M slots, M dividing T, one sampling step of a slot is T / M steps of the chain; M = 1 goes all the way
+// at once (the nested loop), M = T is the single loop. The noise of step n of a batch is keyed by (birth of the batch,
+// n): the same seed gives the same noise at any theta, in any slot, for any number of threads.
 #pragma once
 
 #include "implicit_diffusion/denoising/batch.hpp"
@@ -35,7 +36,8 @@ struct ReverseChainOptions {
   Workers* workers = nullptr;  // null: the calling thread alone
 };
 
-// T: float or double, or an engine. Samplers and gradients hold a reference to the chain, so that the model is prepared once for each theta.
+// T: float or double, or an engine. Samplers and gradients hold a reference to the chain, so that the model is prepared
+// once for each theta.
 template <class T>
 class ReverseChain {
  public:
@@ -44,8 +46,8 @@ class ReverseChain {
   using Theta = typename Steps::Theta;
   static_assert(ReverseSteps<Steps>);
 
-  // `frozen`, with its theta, is the model that paths are to stay close to. Throws a usage Error unless M divides T, or where the path KL has no
-  // meaning: DDPM's last step has no noise.
+  // `frozen`, with its theta, is the model that paths are to stay close to. Throws a usage Error unless M divides T, or
+  // where the path KL has no meaning: DDPM's last step has no noise.
   ReverseChain(Steps steps, TimeGrid grid, ChainSettings settings, std::optional<std::pair<Model, Theta>> frozen = {})
       : steps_(std::move(steps)), grid_(std::move(grid)), settings_(settings), model_(steps_.model()) {
     bool descends = grid_.tau.size() > 1 && std::isfinite(grid_.tau[0]) && grid_.tau.back() == 0;

@@ -1,4 +1,5 @@
-// Is a score model's own derivative right? Its vector-Jacobian products against central differences of its score, in double, at random points.
+// Is a score model's own derivative right? Its vector-Jacobian products against central differences of its score, in
+// double, at random points.
 #pragma once
 
 #include "implicit_diffusion/denoising/score_model.hpp"
@@ -18,8 +19,9 @@ struct ScoreCheck {
   double state_error = 0, parameter_error = 0;
 };
 
-// Errors of about 1e-9 are those of the differences themselves; a wrong product has errors of its own size. A model that keeps what it prepares
-// in single precision has errors of some 1e-3: differences of 1e-5 see its roundings. Keep doubles, and let kernels convert them.
+// Errors of about 1e-9 are those of the differences themselves; a wrong product has errors of its own size. A model
+// that keeps what it prepares in single precision has errors of some 1e-3: differences of 1e-5 see its roundings. Keep
+// doubles, and let kernels convert them.
 template <PointScoreModel M>
 ScoreCheck check_score_model(M model, std::span<const double> theta, double tau, std::size_t points = 20,
                              Noise noise = Noise(0)) {

@@ -1,7 +1,7 @@
 // Batches of reverse chains, and the queues that they are in, to and from a checkpoint.
 //
-// A batch is saved with its path and its penalty. The thetas that batches share for their replays are saved once, as `replay-0`, `replay-1`, ...;
-// a batch names them by number.
+// A batch is saved with its path and its penalty. The thetas that batches share for their replays are saved once, as
+// `replay-0`, `replay-1`, ...; a batch names them by number.
 #pragma once
 
 #include "implicit_diffusion/denoising/reconstruction.hpp"
@@ -137,7 +137,8 @@ class BatchReader {
   std::vector<std::shared_ptr<const Theta>> thetas_;
 };
 
-// States of the loops over reverse chains. A restored state begins with a theta of the right shape; `empty` is a batch of the right shape.
+// States of the loops over reverse chains. A restored state begins with a theta of the right shape; `empty` is a batch
+// of the right shape.
 template <class T, class Optimizer, class Theta>
 void save(io::CheckpointWriter& writer, const State<PathBatch<T>, Optimizer, Theta>& s, const ReverseChain<T>& chain) {
   save_parameters(writer, s);

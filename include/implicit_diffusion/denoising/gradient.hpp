@@ -1,12 +1,13 @@
 // Gradients through a reverse chain, of the objective in denoising/objective.hpp.
 //
-// PathGradient is the exact adjoint of the discrete chain, along the path that each sample took, with the model at the present theta:
+// PathGradient is the exact adjoint of the discrete chain, along the path that each sample took, with the model at the
+// present theta:
 //
 //     a_T = -lambda grad R(y_T);     for n = T-1, ..., 0: one step of the adjoint (denoising/steps.hpp);     Gamma = mean over samples of g
 //
-// At the theta that made the path this is the gradient of the batch's objective; in a queue the path is older than theta, by design. States that
-// were not kept are replayed from the last one that was, bit for bit. `last_steps` stops after the last few steps. A rival that stores nothing is
-// in denoising/reconstruction.hpp.
+// At the theta that made the path this is the gradient of the batch's objective; in a queue the path is older than
+// theta, by design. States that were not kept are replayed from the last one that was, bit for bit. `last_steps` stops
+// after the last few steps. A rival that stores nothing is in denoising/reconstruction.hpp.
 #pragma once
 
 #include "implicit_diffusion/denoising/objective.hpp"
@@ -146,8 +147,8 @@ class PathGradient {
   using Steps = StepsOf<T>;
   using Theta = typename Steps::Theta;
 
-  // The chain must live as long. `last_steps`: differentiates the last so many steps only. Throws a usage Error where the reward has no
-  // gradient.
+  // The chain must live as long. `last_steps`: differentiates the last so many steps only. Throws a usage Error where
+  // the reward has no gradient.
   PathGradient(ReverseChain<T>& chain, typename Steps::Reward reward, DenoisingObjective objective = {},
                std::size_t last_steps = std::numeric_limits<std::size_t>::max())
       : adjoint_(chain, std::move(reward), objective),
@@ -174,8 +175,9 @@ class PathGradient {
     adjoint_.count(chain.steps() - first_, replayed);
   }
 
-  // Sampling and gradient of a fresh batch in one go, with the bits of advance() and estimate(): the samples of a tile go all the way and back
-  // before those of the next begin, so that their path is in the cache, and nowhere else. For chains with one slot.
+  // Sampling and gradient of a fresh batch in one go, with the bits of advance() and estimate(): the samples of a tile
+  // go all the way and back before those of the next begin, so that their path is in the cache, and nowhere else. For
+  // chains with one slot.
   void sample_and_estimate(PathBatch<T>& b, const Theta& theta, Moment, Theta& gradient) {
     const ReverseChain<T>& chain = adjoint_.chain;
     if (chain.slots() != 1) throw Error(ErrorKind::usage, "slots", "a batch goes all the way at once only with one");
@@ -220,7 +222,8 @@ class PathGradient {
   std::size_t first_;  // the first step that is differentiated
 };
 
-// Sampler and gradient of a chain as one, for nested loops with a fresh batch each step: those take sampling and gradient in one go.
+// Sampler and gradient of a chain as one, for nested loops with a fresh batch each step: those take sampling and
+// gradient in one go.
 template <class T>
 class DenoisingEngine : public DenoisingSampler<T>, public PathGradient<T> {
  public:

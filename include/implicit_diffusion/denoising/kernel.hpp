@@ -14,13 +14,14 @@
 //     sums()                                  how many numbers these are
 //     add_gradient(sums, gradient)            gradient += s_theta' c, from sums over all samples         in double
 //
-// score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose gradient is simple lets
-// sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong: check_score_model() (denoising/check.hpp)
-// compares them with finite differences. A Level that has work in common for the two may offer at<N, D>(y) instead, which returns an object with
-// score(s) and pull_back(s, c, back, sums); D is the dimension where it is a constant, else 0; and, where it has a shorter way to the score
-// alone, score<N, D>(y, s). Work that is long can be a stage of its own, of many samples before the rest of any: note<N, D>(y, notes) does it
-// and writes notes() numbers, again<N, D>(y, notes) returns the object. A model that predicts the noise or the velocity is made one by
-// denoising/prediction.hpp.
+// score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose
+// gradient is simple lets sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong:
+// check_score_model() (denoising/check.hpp) compares them with finite differences. A Level that has work in common for
+// the two may offer at<N, D>(y) instead, which returns an object with score(s) and pull_back(s, c, back, sums); D is
+// the dimension where it is a constant, else 0; and, where it has a shorter way to the score alone, score<N, D>(y, s).
+// Work that is long can be a stage of its own, of many samples before the rest of any: note<N, D>(y, notes) does it and
+// writes notes() numbers, again<N, D>(y, notes) returns the object. A model that predicts the noise or the velocity is
+// made one by denoising/prediction.hpp.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -65,7 +66,8 @@ struct BackwardStep {
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
-// A level at one point; where the level is of a prediction (denoising/prediction.hpp), predict() takes the place of score().
+// A level at one point; where the level is of a prediction (denoising/prediction.hpp), predict() takes the place of
+// score().
 template <class N, class Level>
 struct PlainPoint {
   const Level& level;

@@ -1,4 +1,5 @@
-// The score of a Gaussian mixture on its way through the noise: data sum_i w_i N(m_i, S_i) has, at noise time tau, the law
+// The score of a Gaussian mixture on its way through the noise: data sum_i w_i N(m_i, S_i) has, at noise time tau, the
+// law
 //
 //     sum_i w_i N(a m_i, C_i),     C_i = a^2 S_i + (1 - a^2) I,     a = e^-tau
 //
@@ -17,8 +18,8 @@
 //
 //     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,     by C_i = v I: p_i (w_i p_i |u_i|^2 - 2 r_i s . c) / 2 - p_i (d / 2 + 1) w_i
 //
-// and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far from it too: there it is the
-// difference of two roundings of the same number, and exactly 0 where e_i = 1.
+// and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far
+// from it too: there it is the difference of two roundings of the same number, and exactly 0 where e_i = 1.
 //
 // theta = (logits, means, spreads). A spread is
 //
@@ -63,11 +64,12 @@ class MixtureScore {
 
   void prepare(std::span<const double> theta) { theta_.assign(theta.begin(), theta.end()); }
 
-  // The first parameter that single precision has no room for: a mean beyond 1e15, a standard deviation beyond 1e15 or below 1e-15, a factor's
-  // entry beyond 1e15. An optimizer that comes there has diverged.
+  // The first parameter that single precision has no room for: a mean beyond 1e15, a standard deviation beyond 1e15 or
+  // below 1e-15, a factor's entry beyond 1e15. An optimizer that comes there has diverged.
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const;
 
-  // The law of the data at a theta, and the theta of a law. The latter throws a usage Error where it is not of this form.
+  // The law of the data at a theta, and the theta of a law. The latter throws a usage Error where it is not of this
+  // form.
   GaussianMixture law(std::span<const double> theta) const;
   std::vector<double> parameters_of(const GaussianMixture& law) const;
 
@@ -228,8 +230,9 @@ class MixtureScore<form>::Level {
   }
   static constexpr std::size_t sums_each(std::size_t d) { return 1 + d + spread_size(d); }
 
-  // s and, where wanted, the e_i; returns 1 / sum_i e_i. Exponents are at most 0; where all of them are so low that little is left of the sum,
-  // the highest is subtracted, and the highest term made 1. A sample takes this way by itself, whatever its neighbours do.
+  // s and, where wanted, the e_i; returns 1 / sum_i e_i. Exponents are at most 0; where all of them are so low that
+  // little is left of the sum, the highest is subtracted, and the highest term made 1. A sample takes this way by
+  // itself, whatever its neighbours do.
   template <std::size_t D, class N>
   [[gnu::always_inline]] N sweep(const N* y, N* s, N* e) const {
     using Real = Scalar<N>;
@@ -264,8 +267,8 @@ class MixtureScore<form>::Level {
     for (std::size_t j = 0; j < d; ++j) s[j] = sum[j];
     return total;
   }
-  // v = g_i, or u_i where g_i = p_i u_i; returns the exponent log(w_i det(C_i)^(-1/2)) - (y - a m_i)' P_i (y - a m_i) / 2, less a constant, in
-  // the units of exp2_fixed().
+  // v = g_i, or u_i where g_i = p_i u_i; returns the exponent log(w_i det(C_i)^(-1/2)) - (y - a m_i)' P_i (y - a m_i) /
+  // 2, less a constant, in the units of exp2_fixed().
   template <std::size_t D, class N>
   [[gnu::always_inline]] N approach(std::size_t i, const N* y, N* v) const {
     using Real = Scalar<N>;
@@ -322,8 +325,9 @@ class MixtureScore<form>::Level {
   std::vector<double> spread_;  // dC_i / d(spread), or L_i row by row
 };
 
-// The law proportional to p(x) exp(t . x), p a mixture: the same covariances, means m_i + S_i t, weights w_i exp(t . m_i + t' S_i t / 2). With
-// t = lambda r / beta it is the law that finetuning with the reward r . x and the path KL to p leads to.
+// The law proportional to p(x) exp(t . x), p a mixture: the same covariances, means m_i + S_i t, weights w_i exp(t .
+// m_i + t' S_i t / 2). With t = lambda r / beta it is the law that finetuning with the reward r . x and the path KL to
+// p leads to.
 GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t);
 
 extern template class MixtureScore<Spread::isotropic>;

@@ -1,8 +1,8 @@
 // What a denoising diffusion costs: calls of its models, each for a whole batch of samples.
 //
-// A vector-Jacobian product includes the score at its point, which it is made with; an evaluation is a score alone. In T steps, with whole paths
-// kept, samples are made by T evaluations and their gradient by T products; a frozen model adds an evaluation at each point for the path KL, and
-// a product for its gradient.
+// A vector-Jacobian product includes the score at its point, which it is made with; an evaluation is a score alone. In
+// T steps, with whole paths kept, samples are made by T evaluations and their gradient by T products; a frozen model
+// adds an evaluation at each point for the path KL, and a product for its gradient.
 #pragma once
 
 #include <cstdint>

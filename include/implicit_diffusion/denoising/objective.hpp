@@ -2,9 +2,10 @@
 //
 //     F(theta) = E[-lambda R(Y_T)] + beta KL(paths of theta || paths of the frozen model)
 //
-// The KL of two chains with the same noise is the sum over their steps of the expected squared distance of the means over twice the variance
-// (Girsanov's formula, exact for the discrete chain); U of a sample is its share: sum_n penalty_n |s_theta - s_0|^2 (y_n). It bounds the KL of
-// the laws of Y_T. For steps without noise U is taken as the penalty itself.
+// The KL of two chains with the same noise is the sum over their steps of the expected squared distance of the means
+// over twice the variance (Girsanov's formula, exact for the discrete chain); U of a sample is its share: sum_n
+// penalty_n |s_theta - s_0|^2 (y_n). It bounds the KL of the laws of Y_T. For steps without noise U is taken as the
+// penalty itself.
 #pragma once
 
 #include "implicit_diffusion/denoising/batch.hpp"

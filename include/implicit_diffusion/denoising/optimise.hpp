@@ -2,8 +2,9 @@
 //
 //     minimise  F(theta) = -lambda E[R(Y_T)] + beta KL(paths of theta || paths of theta_0)
 //
-// over the parameters of a score model, through all steps of its reverse chain. R must have a gradient: a template over the number type that says
-// any_number = true. DenoisingProblem(model, R, lambda) is the first term, .stay_close(theta_0, beta) adds the second.
+// over the parameters of a score model, through all steps of its reverse chain. R must have a gradient: a template over
+// the number type that says any_number = true. DenoisingProblem(model, R, lambda) is the first term,
+// .stay_close(theta_0, beta) adds the second.
 #pragma once
 
 #include "implicit_diffusion/denoising/gradient.hpp"
@@ -68,9 +69,9 @@ struct DenoisingRun {
   std::stop_token stop = {};                // a request ends the run after the step that it is in
 };
 
-// Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back and no path is kept; with more
-// by the queue. Throws a usage Error where theta does not fit the model, the reward has no gradient, or an option has no meaning. A run that
-// diverges throws nothing: its outcome says so.
+// Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back
+// and no path is kept; with more by the queue. Throws a usage Error where theta does not fit the model, the reward has
+// no gradient, or an option has no meaning. A run that diverges throws nothing: its outcome says so.
 template <class Real, class Optimizer, class Observer = const decltype(ignore)&>
 Result<std::vector<double>, Population<Real>, Optimizer> optimise(const DenoisingProblem<Real>& problem,
                                                                   std::vector<double> theta, Optimizer optimizer,

@@ -1,4 +1,5 @@
-// Reverse steps of score models that are written point by point: the SIMD engine (denoising/steps.hpp has the contract).
+// Reverse steps of score models that are written point by point: the SIMD engine (denoising/steps.hpp has the
+// contract).
 #pragma once
 
 #include "implicit_diffusion/denoising/score_model.hpp"

@@ -17,10 +17,11 @@
 // compile where a score is needed. Its clock is tau, the one of all schedules: a model trained with alpha(t) is asked at the t with
 // -log alpha(t) = tau. It must be variance preserving.
 //
-// At the data end s -> 0 as sqrt(2 tau), and an error of the prediction is one of the score times 1 / s. There is no score at tau = 0, and
-// chains ask for none: their last step is made at tau = h, where Euler's step of the SDE takes 2 h / s = sqrt(2 h) of the prediction, DDIM
-// s e^h: neither makes an error larger. At the noise end s -> 1 and a -> 0: the score is -eps, and of v as much as e^-tau is left. What tells
-// samples apart there is of that size, in the score and in eps beside y; v has it in full.
+// At the data end s -> 0 as sqrt(2 tau), and an error of the prediction is one of the score times 1 / s. There is no
+// score at tau = 0, and chains ask for none: their last step is made at tau = h, where Euler's step of the SDE takes 2
+// h / s = sqrt(2 h) of the prediction, DDIM s e^h: neither makes an error larger. At the noise end s -> 1 and a -> 0:
+// the score is -eps, and of v as much as e^-tau is left. What tells samples apart there is of that size, in the score
+// and in eps beside y; v has it in full.
 #pragma once
 
 #include "implicit_diffusion/denoising/kernel.hpp"

@@ -1,10 +1,12 @@
-// Gradients through chains without noise that store no path: states are found again from the last one, by following the chain backwards.
+// Gradients through chains without noise that store no path: states are found again from the last one, by following the
+// chain backwards.
 //
-// A step back solves z_n + h mu(t_n, z_n) = z_{n+1} by the iteration z <- z_{n+1} - h mu(t_n, z), 1 + `refinements` times from z_{n+1}. The
-// gradient is wrong by O(h^(1 + refinements)), and the iteration converges where h times the Lipschitz constant is below 1.
+// A step back solves z_n + h mu(t_n, z_n) = z_{n+1} by the iteration z <- z_{n+1} - h mu(t_n, z), 1 + `refinements`
+// times from z_{n+1}. The gradient is wrong by O(h^(1 + refinements)), and the iteration converges where h times the
+// Lipschitz constant is below 1.
 //
-// ReconstructedGradient goes all the way back at once. DenoisingBackward takes a batch back one step at a time, for the double queue
-// (loop/double_queue.hpp).
+// ReconstructedGradient goes all the way back at once. DenoisingBackward takes a batch back one step at a time, for the
+// double queue (loop/double_queue.hpp).
 #pragma once
 
 #include "implicit_diffusion/denoising/gradient.hpp"

@@ -1,7 +1,8 @@
 // Score models: s_theta(y, tau), an approximation of grad log p_tau(y), and its vector-Jacobian products.
 //
-// What a model of one's own needs is at the top of denoising/kernel.hpp. ScoreModel<Real> holds any of them, at the noise levels of a grid,
-// and works on blocks of samples. A model that predicts the noise eps or the velocity v becomes one by denoising/prediction.hpp.
+// What a model of one's own needs is at the top of denoising/kernel.hpp. ScoreModel<Real> holds any of them, at the
+// noise levels of a grid, and works on blocks of samples. A model that predicts the noise eps or the velocity v becomes
+// one by denoising/prediction.hpp.
 #pragma once
 
 #include "implicit_diffusion/denoising/kernel.hpp"
@@ -19,7 +20,8 @@
 
 namespace implicit_diffusion {
 
-// Whether M can be copied is asked last: of a type that holds a ScoreModel it would be asked on the way to its own answer.
+// Whether M can be copied is asked last: of a type that holds a ScoreModel it would be asked on the way to its own
+// answer.
 template <class M>
 concept PointScoreModel = requires(M& m, const M& made, std::span<const double> theta, const double* sums,
                                    double* gradient) {
@@ -77,8 +79,8 @@ class ScoreModel {
   std::size_t dimension() const { return model_->dimension(); }
   std::size_t parameters() const { return model_->parameters(); }
 
-  // The model at theta, at the noise levels tau_m of the grid, first <= m < last: by default all of them but 0, at which it is never asked
-  // for its score.
+  // The model at theta, at the noise levels tau_m of the grid, first <= m < last: by default all of them but 0, at
+  // which it is never asked for its score.
   void prepare(std::span<const double> theta, const TimeGrid& grid) { prepare(theta, grid, 0, grid.steps()); }
   void prepare(std::span<const double> theta, const TimeGrid& grid, std::size_t first, std::size_t last) {
     model_->prepare(theta, grid, first, last);
@@ -167,7 +169,8 @@ class ScoreModel {
   std::unique_ptr<Model> model_;
 };
 
-// The model of the paper's section 4.3 in one dimension: s_theta(y, tau) = -(y - theta e^-tau), the score of N(theta, 1) along the way.
+// The model of the paper's section 4.3 in one dimension: s_theta(y, tau) = -(y - theta e^-tau), the score of N(theta,
+// 1) along the way.
 class GaussianScore {
  public:
   std::size_t dimension() const { return 1; }

@@ -1,6 +1,8 @@
-// The seam between algorithms and engines, second half for reverse chains: one step of a tile of samples, and its adjoint.
+// The seam between algorithms and engines, second half for reverse chains: one step of a tile of samples, and its
+// adjoint.
 //
-// With the coefficients of denoising/time_grid.hpp, the score s of the model, the score s_0 of a frozen model, and D = s - s_0:
+// With the coefficients of denoising/time_grid.hpp, the score s of the model, the score s_0 of a frozen model, and D =
+// s - s_0:
 //
 //     forward     y <- growth y + pull s + noise xi                   U <- U + penalty |D|^2
 //     backward    c = pull a + 2 beta penalty D                       gradient of  a'y(next) + beta U(next)
@@ -18,8 +20,8 @@
 //     find_inadmissible(theta)                             the first parameter outside the model's domain
 //     workers()                                            what tiles are spread over, or null
 //
-// Samplers, path gradients, path KL, queues and loops are written over this, once for all engines. StepsOf<T> is the engine that T names: the
-// pointwise one (denoising/pointwise.hpp) for float and double, else T itself.
+// Samplers, path gradients, path KL, queues and loops are written over this, once for all engines. StepsOf<T> is the
+// engine that T names: the pointwise one (denoising/pointwise.hpp) for float and double, else T itself.
 #pragma once
 
 #include "implicit_diffusion/denoising/time_grid.hpp"

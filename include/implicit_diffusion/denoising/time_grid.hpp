@@ -4,8 +4,9 @@
 //
 //     X_tau = a X_0 + s eps,     a = e^-tau,     s^2 = 1 - e^-2tau.
 //
-// Any variance-preserving schedule alpha(t) is the same process in another clock, tau = u(t) = -log alpha(t): so a schedule is nothing but
-// the grid tau_0 > tau_1 > ... > tau_T = 0 that T steps from noise to data go through. The cosine schedule,
+// Any variance-preserving schedule alpha(t) is the same process in another clock, tau = u(t) = -log alpha(t): so a
+// schedule is nothing but the grid tau_0 > tau_1 > ... > tau_T = 0 that T steps from noise to data go through. The
+// cosine schedule,
 //
 //     alpha^2(t) = f(t) / f(0),     f(t) = cos^2((t + o) / (1 + o) pi / 2),
 //
@@ -28,8 +29,8 @@ struct TimeGrid {
 // T equal steps from the horizon to 0: the Ornstein-Uhlenbeck schedule. Throws a usage Error unless both are positive.
 TimeGrid uniform_grid(double horizon, std::size_t steps);
 
-// T equal steps of t from `begin` to 0 in the clock -log alpha(t), alpha falling from alpha(0) = 1. Throws a usage Error where it does not,
-// or where alpha(begin) is not positive.
+// T equal steps of t from `begin` to 0 in the clock -log alpha(t), alpha falling from alpha(0) = 1. Throws a usage
+// Error where it does not, or where alpha(begin) is not positive.
 TimeGrid schedule_grid(const std::function<double(double t)>& alpha, double begin, std::size_t steps);
 
 double cosine_alpha(double t, double offset = 0.008);
@@ -45,10 +46,11 @@ TimeGrid cosine_grid(std::size_t steps, double begin = 0.99, double offset = 0.0
 //     DDPM: the posterior given the denoised point                            e^h       e^h (1 - e^-2h)        see below
 //     DDIM: the same without noise, exact where s is constant in x_0          e^h       e^h s_t^2 - s_s s_t    0
 //
-// with s_t^2 = 1 - e^-2tau, s_s^2 = 1 - e^-2(tau - h); the variance of DDPM is (1 - e^-2h) s_s^2 / s_t^2, which is 0 in the last step.
+// with s_t^2 = 1 - e^-2tau, s_s^2 = 1 - e^-2(tau - h); the variance of DDPM is (1 - e^-2h) s_s^2 / s_t^2, which is 0 in
+// the last step.
 //
-// `penalty` is what |s_theta - s_0|^2 costs in the path KL to a frozen model (denoising/gradient.hpp): of a Gaussian step
-// pull^2 / (2 noise^2), which is h for Euler-Maruyama. Steps without noise take h too, the SDE's.
+// `penalty` is what |s_theta - s_0|^2 costs in the path KL to a frozen model (denoising/gradient.hpp): of a Gaussian
+// step pull^2 / (2 noise^2), which is h for Euler-Maruyama. Steps without noise take h too, the SDE's.
 enum class Dynamics { euler_sde, euler_ode, ddpm, ddim };
 struct StepCoefficients {
   double growth, pull, noise, penalty;

@@ -33,7 +33,8 @@ concept FiniteChain = requires(C& c, const C& made, std::span<const double> thet
   made.row_derivatives(i, out);
 };
 
-// Row i of a chain that stays where it does not move: the entry s of another state k is probability(s, k), the diagonal has the rest.
+// Row i of a chain that stays where it does not move: the entry s of another state k is probability(s, k), the diagonal
+// has the rest.
 template <class Probability>
 void fill_moves(TransitionMatrix& matrix, std::size_t i, Probability&& probability) {
   const TransitionRow row = matrix.row(i);
@@ -49,7 +50,8 @@ void fill_moves(TransitionMatrix& matrix, std::size_t i, Probability&& probabili
   values[stay] = std::max(0.0, 1 - leaving);
 }
 
-// The derivatives of such a row: add(s, k, out) adds those of the entry s of another state k, the diagonal has minus their sum.
+// The derivatives of such a row: add(s, k, out) adds those of the entry s of another state k, the diagonal has minus
+// their sum.
 template <class Add>
 void fill_move_derivatives(const TransitionRow& row, std::size_t i, std::size_t parameters, std::span<double> out,
                            Add&& add) {
@@ -97,7 +99,8 @@ void push_forward(const C& chain, std::span<const double> left, std::size_t j, s
 // P = the softmax over each row of A_0 + sum_j theta_j A_j, on a dense or a sparse pattern.
 class SoftmaxChain {
  public:
-  // `pattern` gives the places; `offset` (A_0) and each of `directions` (A_j) have a number for each entry of it, row after row.
+  // `pattern` gives the places; `offset` (A_0) and each of `directions` (A_j) have a number for each entry of it, row
+  // after row.
   SoftmaxChain(TransitionMatrix pattern, std::vector<double> offset, std::vector<std::vector<double>> directions);
 
   std::size_t states() const { return matrix_.states(); }

@@ -4,12 +4,12 @@
 //                          (I - P) u = F'(p) - c 1,                        Gamma_j = p' dP_j u             route: adjoint
 //     Gibbs law            Gamma = -Cov_p[F'(p), dV/dtheta]
 //
-// The two routes are the same number. p is a Distribution or the empirical law of a StatePopulation. F' of samples: of a chain it is taken
-// at the stationary law, which the linear system gives along with u; of a Gibbs law by slope() where the objective has it, with log p = -V,
-// else at the shares of the samples.
+// The two routes are the same number. p is a Distribution or the empirical law of a StatePopulation. F' of samples: of
+// a chain it is taken at the stationary law, which the linear system gives along with u; of a Gibbs law by slope()
+// where the objective has it, with log p = -V, else at the shares of the samples.
 //
-// A chain that falls apart at the first theta is refused with an Error; one that does so later, where probabilities underflow, has
-// diverged: its gradient is not a number, and the loop says so.
+// A chain that falls apart at the first theta is refused with an Error; one that does so later, where probabilities
+// underflow, has diverged: its gradient is not a number, and the loop says so.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"

@@ -2,13 +2,14 @@
 //
 //     G(p, theta) = sum_i p_i log p_i + p_i V_i(theta)
 //
-// A potential is any type with states(), parameters(), prepare(theta), value(i) = V_i and add_gradient(i, weight, gradient), which adds
-// weight dV_i/dtheta. The derivative of the law solves a bordered system (implicit_function.hpp), whose solution is known:
+// A potential is any type with states(), parameters(), prepare(theta), value(i) = V_i and add_gradient(i, weight,
+// gradient), which adds weight dV_i/dtheta. The derivative of the law solves a bordered system (implicit_function.hpp),
+// whose solution is known:
 //
 //     [diag(1/p), 1; 1', 0] [gamma_j; nu_j] = [-dV/dtheta_j; 0]       gamma_j = -p (dV/dtheta_j - E_p[dV/dtheta_j])
 //
-// so that F' . gamma = -Cov_p[F', dV/dtheta], at every p and not only at pi. The sampler moves on a graph, from i to a neighbour k chosen
-// uniformly, which is taken with the probability
+// so that F' . gamma = -Cov_p[F', dV/dtheta], at every p and not only at pi. The sampler moves on a graph, from i to a
+// neighbour k chosen uniformly, which is taken with the probability
 //
 //     heat bath     1 / (1 + exp(D))        the law of the pair {i, k}; smooth in theta
 //     Metropolis    min(1, exp(-D))         moves more

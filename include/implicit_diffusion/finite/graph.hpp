@@ -13,8 +13,8 @@ namespace implicit_diffusion {
 
 class Graph {
  public:
-  // From its edges, in any order, each once. Throws a usage Error for a loop, an edge given twice, a state that is not below n or has no
-  // neighbour.
+  // From its edges, in any order, each once. Throws a usage Error for a loop, an edge given twice, a state that is not
+  // below n or has no neighbour.
   Graph(std::size_t n, std::span<const std::pair<std::uint32_t, std::uint32_t>> edges);
   // n states in a circle, each with the `width` next ones on either side: n > 2 width.
   static Graph ring(std::size_t n, std::size_t width = 1);

@@ -2,13 +2,13 @@
 //
 //     A(x, theta) = 0          dx*/dtheta_j = -A_x^-1 dA/dtheta_j,        A_x the Jacobian, m x m
 //
-// or of an argmin of G, where A = grad_x G and A_x is its Hessian. An objective F(x*(theta)) needs one solve however many parameters
-// there are:
+// or of an argmin of G, where A = grad_x G and A_x is its Hessian. An objective F(x*(theta)) needs one solve however
+// many parameters there are:
 //
 //     A_x' w = -grad F(x*)     dF/dtheta_j = w . dA/dtheta_j              the adjoint form
 //
-// An argmin over the probability vectors, sum_i x_i = 1, is a root of its Lagrangian: A_x gets a border of ones, A a zero, and the last
-// number of x is the multiplier. Without the border the derivative would not keep the mass.
+// An argmin over the probability vectors, sum_i x_i = 1, is a root of its Lagrangian: A_x gets a border of ones, A a
+// zero, and the last number of x is the multiplier. Without the border the derivative would not keep the mass.
 //
 // The factorisation is LU with partial pivoting: m^3 2/3 operations, once for all solves.
 #pragma once
@@ -22,8 +22,8 @@ namespace implicit_diffusion {
 
 class ImplicitFunction {
  public:
-  // The Jacobian row by row, m x m; it is factorised in its place. Throws a usage Error where it is singular to working precision or not
-  // finite: then the theorem says nothing.
+  // The Jacobian row by row, m x m; it is factorised in its place. Throws a usage Error where it is singular to working
+  // precision or not finite: then the theorem says nothing.
   ImplicitFunction(std::vector<double> jacobian, std::size_t m);
   ~ImplicitFunction();
   ImplicitFunction(ImplicitFunction&&) noexcept;

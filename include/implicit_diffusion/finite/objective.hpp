@@ -1,7 +1,7 @@
 // What a law on a finite set is judged by: F(p), to be made small, and its gradient F'(p), a number for each state.
 //
-// An objective is any type with value(p) and gradient(p, f). One whose F'(p)_i is a function of i and log p_i alone may offer it as
-// slope(i, log_p): then samples of a Gibbs law, whose log p_i is known up to a constant, suffice.
+// An objective is any type with value(p) and gradient(p, f). One whose F'(p)_i is a function of i and log p_i alone may
+// offer it as slope(i, log_p): then samples of a Gibbs law, whose log p_i is known up to a constant, suffice.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"

@@ -1,14 +1,15 @@
-// A ring of n states x_i = 2 pi i / n whose chain is tuned to a reward: a problem of any size with few parameters and a known optimum.
+// A ring of n states x_i = 2 pi i / n whose chain is tuned to a reward: a problem of any size with few parameters and a
+// known optimum.
 //
 //     V(x) = sum_m a_m cos(m x) + b_m sin(m x),  m = 1, ..., M          theta = (c, a_1, b_1, ..., a_M, b_M)
 //     P(i, i + s) = 1 / (2 w) sigmoid(V_i - V_{i+s} + c h s),           s = +-1, ..., +-w,   h = 2 pi / n
 //
-// and the rest of the time the state is kept. c drives the chain around the ring. With c = 0 its law is the Gibbs law of V (the heat bath
-// of gibbs.hpp); with c != 0 there is a current, no detailed balance, and only the linear system knows the law. As n grows it is the
-// diffusion dX = (c - V'(X)) dt + sqrt(2) dB seen at small steps of time.
+// and the rest of the time the state is kept. c drives the chain around the ring. With c = 0 its law is the Gibbs law
+// of V (the heat bath of gibbs.hpp); with c != 0 there is a current, no detailed balance, and only the linear system
+// knows the law. As n grows it is the diffusion dX = (c - V'(X)) dt + sqrt(2) dB seen at small steps of time.
 //
-// The objective is -E[R] + beta KL(p || uniform) with R(x) a sum of the same harmonics: its optimum over all laws is exp(R / beta) / Z,
-// which the chain reaches at c = 0, V = -R / beta. So the optimum is known for every n.
+// The objective is -E[R] + beta KL(p || uniform) with R(x) a sum of the same harmonics: its optimum over all laws is
+// exp(R / beta) / Z, which the chain reaches at c = 0, V = -R / beta. So the optimum is known for every n.
 #pragma once
 
 #include "implicit_diffusion/finite/objective.hpp"

@@ -9,9 +9,9 @@
 //     dense       by a border of ones (implicit_function.hpp): [I - P', 1; 1', 0];
 //     sparse      by pinning one state: its row and column are left out. The border, or the rank-one term, would fill the factors.
 //
-// A pinned I - P is an M-matrix with dominant rows and is factorised without exchanges. Its condition number is about the time in which the
-// chain forgets, n^2 for a ring of n states: 10^12 for a million. So every solution is refined, with residuals summed in long double over
-// flows between states,
+// A pinned I - P is an M-matrix with dominant rows and is factorised without exchanges. Its condition number is about
+// the time in which the chain forgets, n^2 for a ring of n states: 10^12 for a million. So every solution is refined,
+// with residuals summed in long double over flows between states,
 //
 //     sum_k P_ik (u_i - u_k)          sum_k (x_i P_ik - x_k P_ki)
 //
@@ -33,8 +33,9 @@ class StationarySystem {
   StationarySystem(StationarySystem&&) noexcept;
   StationarySystem& operator=(StationarySystem&&) noexcept;
 
-  // Factorises I - P and solves for the law. P is kept by reference until the next call. The pattern of a sparse P is analysed when it is
-  // new. Throws a usage Error where some state cannot reach the others: then there may be many laws.
+  // Factorises I - P and solves for the law. P is kept by reference until the next call. The pattern of a sparse P is
+  // analysed when it is new. Throws a usage Error where some state cannot reach the others: then there may be many
+  // laws.
   void factorise(const TransitionMatrix& p);
 
   std::span<const double> law() const { return law_; }

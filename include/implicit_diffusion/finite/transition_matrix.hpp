@@ -1,12 +1,12 @@
 // Matrices of transition probabilities on a finite set: P_ik >= 0, every row sums to one.
 //
-// Stored row by row, densely or with the columns of what may differ from zero. The pattern is fixed when the matrix is made, the values
-// change with theta:
+// Stored row by row, densely or with the columns of what may differ from zero. The pattern is fixed when the matrix is
+// made, the values change with theta:
 //
 //     row(i).column(s), row(i).values[s]      entry s of row i, columns in ascending order
 //
-// What is solved with P (stationary.hpp) reads its off-diagonal entries alone and takes the diagonal of I - P as their sum: then the rows
-// of I - P sum to zero whatever was rounded.
+// What is solved with P (stationary.hpp) reads its off-diagonal entries alone and takes the diagonal of I - P as their
+// sum: then the rows of I - P sum to zero whatever was rounded.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ class TransitionMatrix {
   TransitionMatrix() = default;
   // n x n zeros, to be filled.
   static TransitionMatrix dense(std::size_t n);
-  // Row i has the columns columns[starts[i]], ..., columns[starts[i + 1] - 1]. Throws a usage Error unless they ascend and are below n.
+  // Row i has the columns columns[starts[i]], ..., columns[starts[i + 1] - 1]. Throws a usage Error unless they ascend
+  // and are below n.
   static TransitionMatrix sparse(std::vector<std::size_t> starts, std::vector<std::uint32_t> columns);
 
   std::size_t states() const { return states_; }

@@ -1,4 +1,5 @@
-// What the single loop is compared with in section 5.1 of the paper, beside the nested loop and Langevin dynamics at a fixed theta.
+// What the single loop is compared with in section 5.1 of the paper, beside the nested loop and Langevin dynamics at a
+// fixed theta.
 //
 // Guided Langevin: no parameter is learnt; the reward itself bends the dynamics,
 //
@@ -8,8 +9,8 @@
 //
 //     grad_theta of -mean R(x'_i)  =  g mean_i [ (d/dx grad_theta V)(x_i, theta) . grad R(x'_i) ].
 //
-// For V = (x - theta)^2 / 2 that is g times the true gradient, so its rate is eta / g there; inside a well of a mixture the mixed derivative
-// vanishes and little is learnt. Both need a reward with a gradient.
+// For V = (x - theta)^2 / 2 that is g times the true gradient, so its rate is eta / g there; inside a well of a mixture
+// the mixed derivative vanishes and little is learnt. Both need a reward with a gradient.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"
@@ -17,8 +18,8 @@
 
 namespace implicit_diffusion {
 
-// Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an engine that offers
-// add_mixed(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed().
+// Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an
+// engine that offers add_mixed(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed().
 template <class T>
 class Unrolled {
  public:
@@ -37,7 +38,8 @@ class Unrolled {
     sampler_.advance(x, theta, at);
   }
 
-  // After advance(), at the same theta: in a single loop this is the authors' order. Throws an Error where no step came before.
+  // After advance(), at the same theta: in a single loop this is the authors' order. Throws an Error where no step came
+  // before.
   void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
     if (before_.size() != x.size())
       throw Error(ErrorKind::usage, "method", "unrolled has no step to differentiate yet: it needs the authors' order");

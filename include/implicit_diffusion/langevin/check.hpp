@@ -1,4 +1,5 @@
-// Are a potential's own derivatives right? dV/dx and dV/dtheta against central differences of V, in double, at random points.
+// Are a potential's own derivatives right? dV/dx and dV/dtheta against central differences of V, in double, at random
+// points.
 #pragma once
 
 #include "implicit_diffusion/differences.hpp"
@@ -21,8 +22,9 @@ struct PotentialCheck {
   double parameter_error = 0;  // of dV/dtheta
 };
 
-// Points are N(0, spread^2 I); choose a spread at which V is smooth over steps of a hundredth. Errors below 1e-8 are those of the differences
-// themselves; a wrong derivative has errors of its own size. evaluate must accept double, and keep what it prepares in double.
+// Points are N(0, spread^2 I); choose a spread at which V is smooth over steps of a hundredth. Errors below 1e-8 are
+// those of the differences themselves; a wrong derivative has errors of its own size. evaluate must accept double, and
+// keep what it prepares in double.
 template <PointPotential P>
 PotentialCheck check_potential(P potential, std::span<const double> theta, double spread = 1, std::size_t points = 20,
                                Noise noise = Noise(0)) {

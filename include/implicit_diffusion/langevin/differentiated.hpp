@@ -10,8 +10,9 @@
 //     };
 //     Langevin<float> sampler(Differentiated<Ring>{}, ...);
 //
-// The function is a template over the number type, made of arithmetic, select() and the functions of simd/elementary.hpp. One sweep of
-// dual numbers with dimension + parameters directions gives all derivatives: nearly as fast as derivatives by hand where these are few.
+// The function is a template over the number type, made of arithmetic, select() and the functions of
+// simd/elementary.hpp. One sweep of dual numbers with dimension + parameters directions gives all derivatives: nearly
+// as fast as derivatives by hand where these are few.
 #pragma once
 
 #include "implicit_diffusion/langevin/precisions.hpp"

@@ -2,12 +2,13 @@
 //
 //     V(x, theta) = theta (u^2 - 1)^2 + (x_2^2 + ... + x_d^2) / (2 s),     u = x_1 / a
 //
-// The wells are at x_1 = -a and a, and theta, which is positive, is how far V rises between them: the rate of crossings falls as exp(-theta).
+// The wells are at x_1 = -a and a, and theta, which is positive, is how far V rises between them: the rate of crossings
+// falls as exp(-theta).
 //
 //     dV/dx_1 = 4 theta u (u^2 - 1) / a          dV/dx_j = x_j / s          dV/dtheta = (u^2 - 1)^2
 //
-// It is no mixture of Gaussians. Langevin with step g is stable near the wells for g < 2 / max(8 theta / a^2, 1 / s); as V grows with the fourth
-// power of x_1, a sample far outside may escape at any step size.
+// It is no mixture of Gaussians. Langevin with step g is stable near the wells for g < 2 / max(8 theta / a^2, 1 / s);
+// as V grows with the fourth power of x_1, a sample far outside may escape at any step size.
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"
@@ -24,7 +25,8 @@ class DoubleWell {
   static constexpr bool any_number = true;
   using BuiltIn = DoubleWell;
 
-  // a: half the distance of the wells; s: the variance of the other coordinates. Throws an Error unless all are positive.
+  // a: half the distance of the wells; s: the variance of the other coordinates. Throws an Error unless all are
+  // positive.
   DoubleWell(std::size_t dimension, double half_distance, double variance);
 
   std::size_t dimension() const { return dimension_; }

@@ -1,7 +1,8 @@
-// The seam between algorithms and engines, second half for Langevin dynamics: the signals, the step and the gradient of a tile.
+// The seam between algorithms and engines, second half for Langevin dynamics: the signals, the step and the gradient of
+// a tile.
 //
-// Every estimator of this library is the theta-gradient of a signed weighting of samples, Gamma = sum_i w_i grad_theta V(x_i, theta). So an engine
-// is Tiles (tiles.hpp) and
+// Every estimator of this library is the theta-gradient of a signed weighting of samples, Gamma = sum_i w_i grad_theta
+// V(x_i, theta). So an engine is Tiles (tiles.hpp) and
 //
 //     prepare(theta)                                all that follows is at this theta
 //     add_values(x, c, f)                           f_i += c V(x_i)
@@ -12,9 +13,10 @@
 //     fits(theta), fits(samples)                    whether they have the shape that V asks for
 //     samples(n)                                    n samples at the origin
 //
-// Weights depend on the mean of the signals f_i, so all signals come first, then the sum. An engine for which grad_theta V costs little offers the
-// one-pass form as well: a type Request and add(x, Request), step_and_add(x, step, nonfinite, Request), which take the sums of f, grad_theta V and
-// f grad_theta V while the signals are made, tile by tile (langevin/kernel.hpp).
+// Weights depend on the mean of the signals f_i, so all signals come first, then the sum. An engine for which
+// grad_theta V costs little offers the one-pass form as well: a type Request and add(x, Request), step_and_add(x, step,
+// nonfinite, Request), which take the sums of f, grad_theta V and f grad_theta V while the signals are made, tile by
+// tile (langevin/kernel.hpp).
 //
 // EnergyOf<T> is the engine that T names: Potential<T> for float and double, else T itself.
 #pragma once

@@ -1,8 +1,10 @@
-// Gradient estimators for Gibbs laws pi*(theta) ~ exp(-V(., theta)). All of them are the theta-gradient of a signed weighting of samples,
+// Gradient estimators for Gibbs laws pi*(theta) ~ exp(-V(., theta)). All of them are the theta-gradient of a signed
+// weighting of samples,
 //
 //     Gamma = sum_i w_i grad_theta V(x_i, theta)    over the population and, where there is one, a batch of reference samples
 //
-// because d E_pi[f] / dtheta = -Cov_pi[f, grad_theta V]. The objective is a sum of terms (langevin/terms.hpp), each with its weights:
+// because d E_pi[f] / dtheta = -Cov_pi[f, grad_theta V]. The objective is a sum of terms (langevin/terms.hpp), each
+// with its weights:
 //
 //     -lambda E_pi[R]                  w_i = (f_i - mean f) / N,  f = lambda R                   RewardTerm
 //     beta KL(pi || base)              the same,  f = beta (V - V_base)                       BaseTerm
@@ -31,13 +33,13 @@ struct EstimatorOptions {
   Workers* workers = nullptr;  // null: the calling thread alone
 };
 
-// The gradient of a sum of terms. Weights are known only when the mean of the signals is, so in general the signals of all samples are made first,
-// then the weighted sum. An engine that offers it does with one pass: with
+// The gradient of a sum of terms. Weights are known only when the mean of the signals is, so in general the signals of
+// all samples are made first, then the weighted sum. An engine that offers it does with one pass: with
 //
 //     F = sum_i f_i,    S = sum_i grad_theta V(x_i),    S_f = sum_i f_i grad_theta V(x_i)
 //
-// the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over the first group is
-// subtracted, so that little cancels in single precision.
+// the gradient is (S_f - F S / n) / N - beta S / n, plus the references' part. f counts up to a constant: the mean over
+// the first group is subtracted, so that little cancels in single precision.
 template <class T>
 class GradientEstimator {
  public:
@@ -69,8 +71,8 @@ class GradientEstimator {
                   [&](std::size_t k, auto&&... request) { energy_.add(E::tile(x, k), request...); });
   }
 
-  // The same for an energy that is prepared already, with the sums of each tile taken by add(k, request...), the arguments of E::add after its
-  // first: what a sampler fuses its step with.
+  // The same for an energy that is prepared already, with the sums of each tile taken by add(k, request...), the
+  // arguments of E::add after its first: what a sampler fuses its step with.
   template <class Add>
   void estimate_with(const E& energy, const Samples& x, std::int64_t step, Theta& gradient, Add&& add) {
     require_fit(energy, gradient, "gradient");
@@ -177,8 +179,8 @@ class GradientEstimator {
   TileSums sums_;  // of one pass
 };
 
-// Sampler and estimator of one energy. In the paper's order of the single loop both read p_k and theta_k, and one pass over the
-// population does them together.
+// Sampler and estimator of one energy. In the paper's order of the single loop both read p_k and theta_k, and one pass
+// over the population does them together.
 template <class T>
 class LangevinEngine : public Langevin<T>, public GradientEstimator<T> {
  public:

@@ -1,18 +1,18 @@
 // Kernels: one pass over a block of samples, written once for every number type.
 //
-// A pass evaluates a potential once for each sample and takes from that all that is asked for: values, gradients, the Langevin step, and the
-// sums that every gradient estimator is made of,
+// A pass evaluates a potential once for each sample and takes from that all that is asked for: values, gradients, the
+// Langevin step, and the sums that every gradient estimator is made of,
 //
 //     sum_i f_i,     sum_i grad_theta V(x_i),     sum_i f_i grad_theta V(x_i)
 //
-// with a signal f that is given sample by sample and may include a share of V itself. All inputs are read before the sample moves, so in
-// the paper's order of the single loop one pass does both of its lines.
+// with a signal f that is given sample by sample and may include a share of V itself. All inputs are read before the
+// sample moves, so in the paper's order of the single loop one pass does both of its lines.
 //
 // One pass asks for a step, for sums, for both, or for values or gradients alone.
 //
-// The kernels run on 16 lanes. The same text on a plain float takes the lanes one after the other and gives the same bits; on double it is
-// the reference. Built-in potentials and rewards have their kernels compiled for each level (src/langevin/kernels.cpp); those of a user are
-// compiled with the user's file, at the level of its compiler options.
+// The kernels run on 16 lanes. The same text on a plain float takes the lanes one after the other and gives the same
+// bits; on double it is the reference. Built-in potentials and rewards have their kernels compiled for each level
+// (src/langevin/kernels.cpp); those of a user are compiled with the user's file, at the level of its compiler options.
 #pragma once
 
 #include "implicit_diffusion/groups.hpp"
@@ -75,8 +75,9 @@ template <std::size_t D, class P, class Real>
     return v.evaluate(x, grad_x, grad_theta);
 }
 
-// Whether a potential can be evaluated in two parts: its terms t_j(x), one for each parameter, and all the rest from these; and has
-// dV/dtheta_j = shift(j) + factor(j) s t_j with a common factor s. Then the kernel sums s t_j; shift and factor are applied to the sums.
+// Whether a potential can be evaluated in two parts: its terms t_j(x), one for each parameter, and all the rest from
+// these; and has dV/dtheta_j = shift(j) + factor(j) s t_j with a common factor s. Then the kernel sums s t_j; shift and
+// factor are applied to the sums.
 template <class P, class Real, std::size_t D>
 concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
   v.template terms<D>(x, out);
@@ -260,7 +261,8 @@ template <Number Real, class P>
   }
 }
 
-// f_i + lambda R(x_i), in place. D is the dimension where it is a constant and the reward offers to take it as one, else 0.
+// f_i + lambda R(x_i), in place. D is the dimension where it is a constant and the reward offers to take it as one,
+// else 0.
 template <Number Real, std::size_t D, class R>
 [[gnu::flatten, gnu::noinline]] void add_rewards(const R& reward, const Block<const Scalar<Real>>& samples,
                                                  Scalar<Real> lambda, Scalar<Real>* f) {
@@ -345,8 +347,8 @@ constexpr RewardKernels<Scalar<N>, R> over(RewardKernels<Scalar<N>, R> k) {
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
 
-// True for a potential or reward that comes with the library (src/langevin/builtin.hpp): its kernels are there, for each level. A type that
-// derives from one is the user's own, as what it overrides is not in them.
+// True for a potential or reward that comes with the library (src/langevin/builtin.hpp): its kernels are there, for
+// each level. A type that derives from one is the user's own, as what it overrides is not in them.
 template <class T>
 concept IsBuiltIn = std::same_as<typename T::BuiltIn, T>;
 template <class Kernels>

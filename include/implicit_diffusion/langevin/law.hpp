@@ -1,6 +1,7 @@
 // Mixtures of Gaussians with all their figures: what pi*(theta) is, exactly, for most built-in potentials.
 //
-// Everything here is double precision and for tests, metrics, reference samples and pictures, not for the inside of a loop.
+// Everything here is double precision and for tests, metrics, reference samples and pictures, not for the inside of a
+// loop.
 #pragma once
 
 #include "implicit_diffusion/langevin/precisions.hpp"
@@ -41,8 +42,8 @@ class MixtureLogDensity {
   std::vector<Component> components_;
 };
 
-// A mixture as its sampler takes it along: the upper bounds of the components in the unit interval, and for each component its mean and
-// the lower triangle, row by row, of the Cholesky factor of its covariance.
+// A mixture as its sampler takes it along: the upper bounds of the components in the unit interval, and for each
+// component its mean and the lower triangle, row by row, of the Cholesky factor of its covariance.
 struct MixtureTable {
   std::size_t size = 0, dimension = 0;
   Constants bounds, components;
@@ -63,9 +64,10 @@ class MixtureSampler {
   Noise noise_;
 };
 
-// KL(reference || model) by Gauss-Hermite quadrature, `nodes` per axis and component of the reference. For wells of comparable widths, four of
-// them apart, 24 nodes are exact to 4e-5, 48 to 3e-7 and 64 to 3e-8; the cost grows as nodes^d, so it is offered for d <= 3 only. A component of
-// the model that is much narrower than one of the reference falls between the nodes: a coarser rule beside the first notices it.
+// KL(reference || model) by Gauss-Hermite quadrature, `nodes` per axis and component of the reference. For wells of
+// comparable widths, four of them apart, 24 nodes are exact to 4e-5, 48 to 3e-7 and 64 to 3e-8; the cost grows as
+// nodes^d, so it is offered for d <= 3 only. A component of the model that is much narrower than one of the reference
+// falls between the nodes: a coarser rule beside the first notices it.
 class MixtureDivergence {
  public:
   static constexpr std::size_t largest_dimension = 3;

@@ -2,8 +2,8 @@
 //
 //     V(x, theta) = -log sum_i s_i (2 pi)^(-d/2) det(S_i)^(-1/2) exp(-kappa (x - m_i)' S_i^-1 (x - m_i)),    s = softmax(w)
 //
-// kappa = 1/2 is the density of N(m_i, S_i). (kappa = 1, the paper's printed formula, has covariances S_i / 2; it is kept for comparison.)
-// With P_i = S_i^-1, y_i = P_i (x - m_i) and responsibilities r_i:
+// kappa = 1/2 is the density of N(m_i, S_i). (kappa = 1, the paper's printed formula, has covariances S_i / 2; it is
+// kept for comparison.) With P_i = S_i^-1, y_i = P_i (x - m_i) and responsibilities r_i:
 //
 //     grad_x V = sum_i 2 kappa r_i y_i
 //     dV/dw_i = s_i - r_i          dV/dm_i = -2 kappa r_i y_i          dV/dS_i = r_i (P_i / 2 - kappa y_i y_i')
@@ -98,7 +98,8 @@ class Mixture {
   std::optional<double> largest_stable_step() const;
   GaussianMixture law(std::span<const double> theta) const;
 
-  // theta of the mixture with these weights (their logarithms), means and covariances; for kappa other than 1/2 the S_i, not the laws'.
+  // theta of the mixture with these weights (their logarithms), means and covariances; for kappa other than 1/2 the
+  // S_i, not the laws'.
   std::vector<double> parameters_of(std::span<const double> logits, std::span<const Gaussian> components) const;
 
  private:

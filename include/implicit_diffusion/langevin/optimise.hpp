@@ -7,10 +7,11 @@
 //     .stay_close(theta_0, beta)                             beta KL(pi* || pi*(theta_0))
 //     .fit_marginal(beta)                                    -beta log of the integral of exp(-V(x, theta)) over x
 //
-// The last one is maximum marginal likelihood: where V(x, theta) = -log p(x, y | theta) with the data y inside, a sample x is a set of latent
-// variables, and the integral is p(y | theta).
+// The last one is maximum marginal likelihood: where V(x, theta) = -log p(x, y | theta) with the data y inside, a
+// sample x is a set of latent variables, and the integral is p(y | theta).
 //
-// A problem is a value: each of these returns a new one, which can be copied, kept and optimised again with another seed.
+// A problem is a value: each of these returns a new one, which can be copied, kept and optimised again with another
+// seed.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"
@@ -150,8 +151,9 @@ struct LangevinRun {
   std::stop_token stop = {};  // a request ends the run after the step that it is in
 };
 
-// Minimises the objective of a problem from theta, with the single loop in one pass a step. Throws a usage Error where theta or the samples do not
-// fit the potential, or an option has no meaning. A run that diverges throws nothing: its outcome says so.
+// Minimises the objective of a problem from theta, with the single loop in one pass a step. Throws a usage Error where
+// theta or the samples do not fit the potential, or an option has no meaning. A run that diverges throws nothing: its
+// outcome says so.
 template <class T, class Optimizer, class Observer = const decltype(ignore)&>
 Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> optimise(
     const LangevinProblem<T>& problem, typename EnergyOf<T>::Theta theta, Optimizer optimizer,

@@ -8,10 +8,11 @@
 //         returns V(x, theta); writes dV/dx (dimension numbers) and dV/dtheta (parameters numbers),
 //         each unless the pointer is null
 //
-// evaluate is best written as a template over the number type, with the functions of simd/elementary.hpp, select() instead of if, and
-// [[gnu::always_inline]]; a type that says `static constexpr bool any_number = true` promises that it is. Then it runs on 16 lanes at a time,
-// and gets derivatives of its derivatives from dual numbers. differentiated.hpp takes
-// the value alone and does the rest. More that a potential may know about itself, each optional:
+// evaluate is best written as a template over the number type, with the functions of simd/elementary.hpp, select()
+// instead of if, and [[gnu::always_inline]]; a type that says `static constexpr bool any_number = true` promises that
+// it is. Then it runs on 16 lanes at a time, and gets derivatives of its derivatives from dual numbers.
+// differentiated.hpp takes the value alone and does the rest. More that a potential may know about itself, each
+// optional:
 //
 //     static constexpr std::size_t fixed_dimension;                 where it has but one: then a point is kept in registers
 //     evaluate_in<D>(x, grad_x, grad_theta) const;                  evaluate with the dimension as a constant
@@ -20,8 +21,8 @@
 //     std::optional<double> largest_stable_step() const;            of the Langevin chain, at the prepared theta
 //     GaussianMixture law(theta) const;                             pi*(theta), where it is a mixture of Gaussians
 //
-// Potential<Real> holds any of them and works on blocks of samples: one virtual call a block, so nothing is lost to it. It is the SIMD engine of
-// Langevin dynamics (langevin/energy.hpp).
+// Potential<Real> holds any of them and works on blocks of samples: one virtual call a block, so nothing is lost to it.
+// It is the SIMD engine of Langevin dynamics (langevin/energy.hpp).
 #pragma once
 
 #include "implicit_diffusion/langevin/energy.hpp"
@@ -41,7 +42,8 @@
 
 namespace implicit_diffusion {
 
-// Whether P can be copied is asked last: of a type that holds a Potential it would be asked on the way to its own answer.
+// Whether P can be copied is asked last: of a type that holds a Potential it would be asked on the way to its own
+// answer.
 template <class P>
 concept PointPotential = requires(P& v, const P& c, std::span<const double> theta, const float* x, float* gradient) {
   { c.dimension() } -> std::convertible_to<std::size_t>;
@@ -124,7 +126,8 @@ class Potential : public PointwiseTiles<Real> {
   void values(Block<const Real> x, Real* out) const { look(x, {.values = out}); }
   // dV/dx_j (x_i), by coordinate; room for a whole block.
   void gradient(Block<const Real> x, Real* out) const { look(x, {.gradient = out}); }
-  // Adds sum_i (d/dx dV/dtheta)(x_i) . u_i, with the directions u by coordinate. Only for potentials of any number type.
+  // Adds sum_i (d/dx dV/dtheta)(x_i) . u_i, with the directions u by coordinate. Only for potentials of any number
+  // type.
   void add_weighted_mixed(ConstTile x, const Real* u, double* sums) const { model_->add_weighted_mixed(x, u, sums); }
   // The same for a u of a Scratch.
   void add_mixed(ConstTile x, ConstTile u, Sum sum) const { add_weighted_mixed(x, u.data, sum.data()); }

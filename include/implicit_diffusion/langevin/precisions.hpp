@@ -1,5 +1,5 @@
-// Constants of a kernel in the precision of its number type: prepared once in double, read as float or double without a conversion in the
-// loop.
+// Constants of a kernel in the precision of its number type: prepared once in double, read as float or double without a
+// conversion in the loop.
 #pragma once
 
 #include "implicit_diffusion/simd/number.hpp"

@@ -2,7 +2,8 @@
 //
 //     grad_x V = P (x - theta)          grad_theta V = -P (x - theta)
 //
-// Langevin with step g is stable for g < 2 / lambda_max(P) and then samples N(theta, (P - g P^2 / 2)^-1), not N(theta, P^-1).
+// Langevin with step g is stable for g < 2 / lambda_max(P) and then samples N(theta, (P - g P^2 / 2)^-1), not N(theta,
+// P^-1).
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"

@@ -1,5 +1,5 @@
-// How fast the single loop converges, on a model that can be followed without noise: V = (x - theta)^2 / 2 and R = -|x - c|. From a
-// Gaussian the population stays one, N(m, v), the objective is l(theta) = E|X - c|, X ~ N(theta, 1), and
+// How fast the single loop converges, on a model that can be followed without noise: V = (x - theta)^2 / 2 and R = -|x
+// - c|. From a Gaussian the population stays one, N(m, v), the objective is l(theta) = E|X - c|, X ~ N(theta, 1), and
 //
 //     grad l(theta) = erf((theta - c) / sqrt 2)        Gamma(p, theta) = v erf((m - c) / sqrt(2 v))
 //
@@ -17,8 +17,9 @@
 //     K^max(a + b - 1, -a, -b)       for gamma_k = c_1 k^-a, eps_k = k^-b: K^(-1/3) at a = b = 1/3, K^0, nothing, at a = b = 1/2
 //     T^(-1/2)                       for the flow
 //
-// up to logarithms and over all problems. On one problem the average falls as 1/K once theta has arrived, faster than any bound: what
-// tests the exponent is the worst over c of the average divided by l(theta_0) - inf l, which the bound is proportional to.
+// up to logarithms and over all problems. On one problem the average falls as 1/K once theta has arrived, faster than
+// any bound: what tests the exponent is the worst over c of the average divided by l(theta_0) - inf l, which the bound
+// is proportional to.
 #pragma once
 
 #include "implicit_diffusion/optimizer/schedule.hpp"
@@ -38,8 +39,9 @@ struct MeanField {
 std::vector<MeanField> mean_field_recursion(const SchedulePair& schedules, double c,
                                             std::span<const std::int64_t> steps);
 
-// The flow at each of `times`, which ascend and are multiples of 1 / steps_per_time, by the classical Runge-Kutta method. eps_t has a
-// kink at t = 1, which is the end of a step. With 16 steps per unit of time the averages are exact to 1e-6.
+// The flow at each of `times`, which ascend and are multiples of 1 / steps_per_time, by the classical Runge-Kutta
+// method. eps_t has a kink at t = 1, which is the end of a step. With 16 steps per unit of time the averages are exact
+// to 1e-6.
 std::vector<MeanField> mean_field_flow(double c, std::span<const double> times, int steps_per_time = 16);
 
 // l(0) - inf l: sqrt(2/pi) (exp(-c^2 / 2) - 1) + c erf(c / sqrt 2).
@@ -54,8 +56,8 @@ struct RateRow {
 // c from 1 to `largest`, each `ratio` times the one before.
 std::vector<double> rate_targets(double largest, double ratio);
 
-// The worst case over the targets for gamma_k = scale k^-exponent, eps_k = k^-exponent. theta moves 3 scale K^(1/3) in K steps of the
-// proved pair: targets beyond that are no worse.
+// The worst case over the targets for gamma_k = scale k^-exponent, eps_k = k^-exponent. theta moves 3 scale K^(1/3) in
+// K steps of the proved pair: targets beyond that are no worse.
 std::vector<RateRow> discrete_rates(double exponent, double scale, std::span<const double> targets,
                                     std::span<const std::int64_t> steps);
 // The same for the flow, where theta moves 2 sqrt(T) in the time T.

@@ -1,8 +1,8 @@
 // Rewards: R(x), what the law is judged by. It need not be differentiable.
 //
-// A reward is any callable on one sample: Real operator()(const Real* x) const, x pointing at its coordinates. A type that says
-// `static constexpr bool any_number = true` promises a template over the number type and gets its gradient from dual numbers. It may also
-// know its expectation under a Gaussian, exactly:
+// A reward is any callable on one sample: Real operator()(const Real* x) const, x pointing at its coordinates. A type
+// that says `static constexpr bool any_number = true` promises a template over the number type and gets its gradient
+// from dual numbers. It may also know its expectation under a Gaussian, exactly:
 //
 //     double expectation(const Gaussian&) const;
 //

@@ -1,5 +1,5 @@
-// The rewards of the library. Most know their expectation under a Gaussian: a closed form unless stated. Those with a parameter D in their call take
-// the dimension as a constant there, 0 where it is not one.
+// The rewards of the library. Most know their expectation under a Gaussian: a closed form unless stated. Those with a
+// parameter D in their call take the dimension as a constant there, 0 where it is not one.
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"
@@ -39,7 +39,8 @@ class ScaledBump {
   double width_, denominator_;
 };
 
-// R(x) = 1[x_1 >= 0] exp(-|x - c|^2 / width) / denominator: the paper's reward. It jumps, and no gradient sees the jump.
+// R(x) = 1[x_1 >= 0] exp(-|x - c|^2 / width) / denominator: the paper's reward. It jumps, and no gradient sees the
+// jump.
 class HardReward {
  public:
   static constexpr bool any_number = true;

@@ -6,7 +6,8 @@
 //
 //     x <- x - g grad_x V(x, theta) + sqrt(2 g) z,    z ~ N(0, I)
 //
-// The chain is biased by O(g). For V(x) = a x^2 / 2 it is stable for g < 2 / a and its variance is 1 / (a (1 - a g / 2)), not 1 / a.
+// The chain is biased by O(g). For V(x) = a x^2 / 2 it is stable for g < 2 / a and its variance is 1 / (a (1 - a g /
+// 2)), not 1 / a.
 #pragma once
 
 #include "implicit_diffusion/error.hpp"
@@ -47,7 +48,8 @@ class Langevin {
     return std::none_of(nonfinite_.begin(), nonfinite_.end(), [](const Flag& f) { return f.up; });
   }
 
-  // The parts of a step, for those who make it together with something else: begin(), then for every tile k one that sets nonfinite(k).
+  // The parts of a step, for those who make it together with something else: begin(), then for every tile k one that
+  // sets nonfinite(k).
   void begin(const Samples& x, const Theta& theta) {
     require_fit(energy_, theta);
     require_fit(energy_, x);

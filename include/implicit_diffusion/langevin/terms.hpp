@@ -1,4 +1,5 @@
-// Terms of the objective for Gibbs laws pi ~ exp(-V), whose sum a gradient estimator (langevin/estimator.hpp) differentiates:
+// Terms of the objective for Gibbs laws pi ~ exp(-V), whose sum a gradient estimator (langevin/estimator.hpp)
+// differentiates:
 //
 //     -lambda E_pi[R]                  RewardTerm
 //     beta KL(pi || base)              BaseTerm
@@ -14,8 +15,8 @@
 
 namespace implicit_diffusion {
 
-// One term of the objective. Its part of the signal f whose covariance with grad_theta V is taken, and its reference samples. Here as below, T is
-// float or double, or an engine (langevin/energy.hpp).
+// One term of the objective. Its part of the signal f whose covariance with grad_theta V is taken, and its reference
+// samples. Here as below, T is float or double, or an engine (langevin/energy.hpp).
 template <class T>
 struct Term {
   using E = EnergyOf<T>;
@@ -132,8 +133,9 @@ class ReferenceTerm final : public Term<T> {
   double beta_;
 };
 
-// The negative log-likelihood of a latent-variable model: where V(x, theta) = -log p(x, y | theta), with the data y inside, pi is the posterior
-// of the latent variables x, and -log p(y | theta) = -log of the integral of exp(-V) has the gradient E_pi[grad_theta V].
+// The negative log-likelihood of a latent-variable model: where V(x, theta) = -log p(x, y | theta), with the data y
+// inside, pi is the posterior of the latent variables x, and -log p(y | theta) = -log of the integral of exp(-V) has
+// the gradient E_pi[grad_theta V].
 template <class T>
 class MarginalLikelihoodTerm final : public Term<T> {
  public:

@@ -11,9 +11,10 @@
 //
 //     grad_x V = (2 / q) (x - sum_i r_i c_i)
 //
-// Near the origin it is evaluated as V = |x|^2 / q - log sum_i exp(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i - |c_i|^2 / q: linear forms
-// instead of distances, in powers of two, with no maximum to subtract. Linear forms lose digits where |x|^2 / q is large; there, beyond a radius
-// that update_radius() chooses, it is V = -logsumexp_i(log w_i - |x - c_i|^2 / q), twice as slow, right for wells anywhere.
+// Near the origin it is evaluated as V = |x|^2 / q - log sum_i exp(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i -
+// |c_i|^2 / q: linear forms instead of distances, in powers of two, with no maximum to subtract. Linear forms lose
+// digits where |x|^2 / q is large; there, beyond a radius that update_radius() chooses, it is V = -logsumexp_i(log w_i
+// - |x - c_i|^2 / q), twice as slow, right for wells anywhere.
 #pragma once
 
 #include "implicit_diffusion/langevin/kernel.hpp"
@@ -40,7 +41,8 @@ class EqualWells {
   std::size_t dimension() const { return dimension_; }
   std::size_t parameters() const { return size_; }
 
-  // V in two parts. First the terms e_i of the sum, one for each well; D is the dimension, 0 where it is not a constant.
+  // V in two parts. First the terms e_i of the sum, one for each well; D is the dimension, 0 where it is not a
+  // constant.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] void terms(const Real* x, Real* e) const {
     const Reach<Real> reach = find_reach<D>(x);
@@ -109,7 +111,8 @@ class EqualWells {
     return fma(square, Real(scale_.of<Real>()[4]), Real(log_weight_.of<Real>()[i]));
   }
 
-  // Which samples are beyond the radius, and the highest of their parabolas. Each sample goes its own way, whatever its neighbours do.
+  // Which samples are beyond the radius, and the highest of their parabolas. Each sample goes its own way, whatever its
+  // neighbours do.
   template <class Real>
   struct Reach {
     decltype(Real() > Real()) far;

@@ -1,7 +1,7 @@
 // What all states of loops have in common, to and from a checkpoint: step, theta, and what the optimizer remembers.
 //
-// A population has a section of its own; that of a reverse chain is in denoising/checkpoint.hpp. A run that goes on from a restored state ends with
-// the bytes of one that was never stopped.
+// A population has a section of its own; that of a reverse chain is in denoising/checkpoint.hpp. A run that goes on
+// from a restored state ends with the bytes of one that was never stopped.
 #pragma once
 
 #include "implicit_diffusion/io/checkpoint.hpp"
@@ -61,7 +61,8 @@ void save_parameters(io::CheckpointWriter& writer, const AnyState& s) {
   save_optimizer(writer, "optimizer", s.optimizer);
 }
 
-// Into a state whose theta has the right shape. Throws a data Error where the section is of another shape or holds what is not finite.
+// Into a state whose theta has the right shape. Throws a data Error where the section is of another shape or holds what
+// is not finite.
 template <class AnyState>
 void restore_parameters(const io::CheckpointReader& reader, AnyState& s) {
   using io::restore;

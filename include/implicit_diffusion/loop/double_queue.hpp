@@ -1,5 +1,5 @@
-// The double queue (Algorithm 5), for chains without noise: a second queue takes finished samples back, a step of their adjoint at a time, so
-// that an outer step is one model evaluation deep in both directions.
+// The double queue (Algorithm 5), for chains without noise: a second queue takes finished samples back, a step of their
+// adjoint at a time, so that an outer step is one model evaluation deep in both directions.
 //
 // From the old queues and theta_k, with T slots each way:
 //
@@ -7,16 +7,16 @@
 //     B'[0] = begun from Y[T],     B'[s + 1] = one step back of B[s] at theta_k
 //     theta_{k+1} = theta_k - eta G(B[T]),  once B[T] is there
 //
-// What is on its way back carries its place, its adjoint and its gradient so far. The gradient that moves theta_k comes from the samples that were
-// finished at step k - T - 1.
+// What is on its way back carries its place, its adjoint and its gradient so far. The gradient that moves theta_k comes
+// from the samples that were finished at step k - T - 1.
 #pragma once
 
 #include "implicit_diffusion/loop/queue.hpp"
 
 namespace implicit_diffusion {
 
-// begin(finished, theta) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain, and gradient(back, g)
-// writes what it came to. theta gives begin() the shape of a gradient.
+// begin(finished, theta) makes what goes back, step(back, s, theta) takes it back through step T - 1 - s of the chain,
+// and gradient(back, g) writes what it came to. theta gives begin() the shape of a gradient.
 template <class A, class Population, class Back, class Theta>
 concept BackwardOf = requires(A& a, const Population& p, Back& b, std::size_t s, const Theta& theta, Theta& gradient) {
   { a.begin(p, theta) } -> std::convertible_to<Back>;

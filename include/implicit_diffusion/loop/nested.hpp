@@ -4,10 +4,10 @@
 //     p     <- Sigma_s(p, theta_k),   s = 0, ..., T - 1
 //     theta_{k+1} = theta_k - eta Gamma(p, theta_k)
 //
-// With a warm start and T = 1 this is the single loop in the authors' order, bit for bit. A cold start samples pi*(theta) only after T
-// steps have mixed: too few, and theta converges to the wrong place. With a sampler whose one step is a whole chain (denoising/sampler.hpp,
-// M = 1), T = 1 and a cold start it is the nested loop of finite horizons; an engine that is sampler and estimator in one may then do both lines
-// in one go.
+// With a warm start and T = 1 this is the single loop in the authors' order, bit for bit. A cold start samples
+// pi*(theta) only after T steps have mixed: too few, and theta converges to the wrong place. With a sampler whose one
+// step is a whole chain (denoising/sampler.hpp, M = 1), T = 1 and a cold start it is the nested loop of finite
+// horizons; an engine that is sampler and estimator in one may then do both lines in one go.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"

@@ -1,14 +1,16 @@
-// The queue (Algorithms 3 and 7): for a sampler of finite horizon, M populations at M stages of their way, advanced together.
+// The queue (Algorithms 3 and 7): for a sampler of finite horizon, M populations at M stages of their way, advanced
+// together.
 //
 //     q_{k+1}[0]     = p_0, fresh
 //     q_{k+1}[m + 1] = Sigma_m(q_k[m], theta_k),   m = 0, ..., M - 1
 //     theta_{k+1}    = theta_k - eta Gamma(q_k[M], theta_k)
 //
-// Each outer step costs M sampling steps, all independent, and yields one finished population. The one that finishes at step k was made
-// with theta_{k-M}, ..., theta_{k-1}: the price of not waiting.
+// Each outer step costs M sampling steps, all independent, and yields one finished population. The one that finishes at
+// step k was made with theta_{k-M}, ..., theta_{k-1}: the price of not waiting.
 //
-// Slot m of step k was born at round k - m. Warm start (Algorithm 3): slot m starts as m steps at theta_0 from a batch of its own, born at
-// round -m. Without it (Algorithm 7) the queue starts with slot 0 alone and theta stands still until slot M exists, at step M.
+// Slot m of step k was born at round k - m. Warm start (Algorithm 3): slot m starts as m steps at theta_0 from a batch
+// of its own, born at round -m. Without it (Algorithm 7) the queue starts with slot 0 alone and theta stands still
+// until slot M exists, at step M.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"
@@ -34,7 +36,8 @@ struct QueueOptions {
 
 namespace detail {
 
-// Every one of the first `moving` slots makes its step: all together where the sampler offers that, else one after the other.
+// Every one of the first `moving` slots makes its step: all together where the sampler offers that, else one after the
+// other.
 template <class Sigma, class Population, class Theta>
 std::optional<Divergence> advance_slots(Sigma& sigma, std::span<Population> moving, const Theta& theta,
                                         std::int64_t step) {

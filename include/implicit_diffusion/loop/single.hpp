@@ -1,10 +1,11 @@
-// The single loop (Algorithm 2): one sampling step and one step of theta at a time, on a population that never restarts.
+// The single loop (Algorithm 2): one sampling step and one step of theta at a time, on a population that never
+// restarts.
 //
 //     paper's order      p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_k, theta_k)
 //     authors' order     p_{k+1} = Sigma(p_k, theta_k),   theta_{k+1} = theta_k - eta Gamma(p_{k+1}, theta_k)
 //
-// In the paper's order both lines read p_k and theta_k: an engine that is sampler and estimator in one may do them in a single pass. The
-// authors' program uses the new population; results do not differ visibly.
+// In the paper's order both lines read p_k and theta_k: an engine that is sampler and estimator in one may do them in a
+// single pass. The authors' program uses the new population; results do not differ visibly.
 #pragma once
 
 #include "implicit_diffusion/loop/state.hpp"

@@ -1,7 +1,8 @@
 // What a loop carries from step to step, and how it can end.
 //
-// State is all that a run needs to go on: a run continued from its state equals one that never stopped. Loops do no I/O; an observer, any
-// callable, sees the state before the first step and after every step. If it returns a bool, false ends the run.
+// State is all that a run needs to go on: a run continued from its state equals one that never stopped. Loops do no
+// I/O; an observer, any callable, sees the state before the first step and after every step. If it returns a bool,
+// false ends the run.
 #pragma once
 
 #include "implicit_diffusion/concepts.hpp"
@@ -26,8 +27,8 @@ struct State {
 
 enum class Status { completed, interrupted, diverged };
 
-// The first number that was no longer finite, or the first parameter that left its domain. The step that made it was not taken: theta is
-// still the last good one.
+// The first number that was no longer finite, or the first parameter that left its domain. The step that made it was
+// not taken: theta is still the last good one.
 struct Divergence {
   enum class Where { sample, gradient, parameter };
   Where where;
@@ -69,8 +70,8 @@ std::optional<Divergence> find_divergence(const Sigma& sigma, const Population& 
   return std::nullopt;
 }
 
-// theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of its potential. `next` is
-// memory: the one copy of theta that a step makes.
+// theta_{k+1} = theta_k - eta Gamma, unless that is not finite or the estimator knows it to be outside the domain of
+// its potential. `next` is memory: the one copy of theta that a step makes.
 template <class AnyState, class Gamma, class Theta>
 Outcome update(AnyState& s, const Gamma& gamma, const Theta& gradient, Theta& next) {
   const auto diverged = [&](Divergence::Where where, std::size_t j) {
@@ -96,8 +97,8 @@ bool show(Observer& observe, const AnyState& s) {
   return true;
 }
 
-// The frame of every loop: step() is called until s.step == steps, somebody asks to stop, or an outcome is not completion; the observer sees the
-// state before the first step and after every one.
+// The frame of every loop: step() is called until s.step == steps, somebody asks to stop, or an outcome is not
+// completion; the observer sees the state before the first step and after every one.
 template <class AnyState, class Observer, class Step>
 Outcome repeat(AnyState& s, std::int64_t steps, Observer&& observe, const std::stop_token& stop, Step&& step) {
   bool wanted = show(observe, std::as_const(s));

@@ -30,8 +30,8 @@ struct OptimizerMemory {
   }
 };
 
-// An optimizer that remembers something. Its rule is a struct of options, with a name, with begin<Theta>(), what is remembered before the first
-// step, and with update(theta, gradient, step, memory).
+// An optimizer that remembers something. Its rule is a struct of options, with a name, with begin<Theta>(), what is
+// remembered before the first step, and with update(theta, gradient, step, memory).
 template <class Rule, class Theta>
 class RememberingOptimizer {
  public:

@@ -1,10 +1,11 @@
-// RMSProp (Tieleman and Hinton, 2012): gradient descent with a step of its own for each coordinate, by the size of its recent gradients.
+// RMSProp (Tieleman and Hinton, 2012): gradient descent with a step of its own for each coordinate, by the size of its
+// recent gradients.
 //
 //     v <- b v + (1 - b) g^2
 //     theta <- theta - eta_k g / (sqrt(v) + eps)
 //
-// v begins at 0, so the first steps are eta_0 / sqrt(1 - b) long whatever the size of g: ten times eta_0 for b = 0.99. v belongs to the state of
-// a run.
+// v begins at 0, so the first steps are eta_0 / sqrt(1 - b) long whatever the size of g: ten times eta_0 for b = 0.99.
+// v belongs to the state of a run.
 #pragma once
 
 #include "implicit_diffusion/optimizer/memory.hpp"

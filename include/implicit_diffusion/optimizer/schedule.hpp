@@ -2,12 +2,14 @@
 //
 //     scale (k + 1)^(-exponent)
 //
-// exponent 0 is a constant step, 1/2 the usual 1/sqrt(k + 1). The pair for which the single loop is proved to converge is
+// exponent 0 is a constant step, 1/2 the usual 1/sqrt(k + 1). The pair for which the single loop is proved to converge
+// is
 //
 //     gamma_k = c (k + 1)^(-1/3)                  the sampler's step
 //     gamma_k eps_k = c (k + 1)^(-2/3)            the step of theta, eps_k = (k + 1)^(-1/3)
 //
-// which bounds the average squared gradient by K^(-1/3) (the square roots in the paper's statement would give K^0, nothing).
+// which bounds the average squared gradient by K^(-1/3) (the square roots in the paper's statement would give K^0,
+// nothing).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +31,8 @@ struct SchedulePair {
   Schedule optimizer;
 };
 
-// The proved pair. c = min(1/L_X, 1/L_Theta, 1/mu, mu / (4 L_X^2)) for a potential that satisfies the log-Sobolev inequality with mu.
+// The proved pair. c = min(1/L_X, 1/L_Theta, 1/mu, mu / (4 L_X^2)) for a potential that satisfies the log-Sobolev
+// inequality with mu.
 SchedulePair cube_root_pair(double c);
 
 }  // namespace implicit_diffusion

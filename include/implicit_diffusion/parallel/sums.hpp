@@ -5,8 +5,8 @@
 //     chunk c = row of tile 4096 c + row of tile 4096 c + 1 + ...       tiles in order
 //     total   = chunk 0 + chunk 1 + ...                                  chunks in order
 //
-// So the bits of a sum depend neither on threads nor on how tiles are spread, and processes that own whole chunks need to exchange one row a
-// chunk. There are never more than 4,096 rows in memory.
+// So the bits of a sum depend neither on threads nor on how tiles are spread, and processes that own whole chunks need
+// to exchange one row a chunk. There are never more than 4,096 rows in memory.
 #pragma once
 
 #include "implicit_diffusion/parallel.hpp"
@@ -29,7 +29,8 @@ void for_each_task(Workers* workers, std::size_t count, std::size_t grain, Task&
 
 class TileSums {
  public:
-  // Calls task(tile, row) for every tile, with a row of `width` zeros to add to. The result is valid until the next call.
+  // Calls task(tile, row) for every tile, with a row of `width` zeros to add to. The result is valid until the next
+  // call.
   template <class Task>
   std::span<const double> operator()(Workers* workers, std::size_t tiles, std::size_t width, std::size_t grain,
                                      Task&& task) {

@@ -63,8 +63,8 @@ struct NormalPair {
   Real second;
 };
 
-// Two independent standard normals from two times 32 random bits, in ten steps, as many as Philox has rounds: begin(), next<1>() to next<8>(),
-// end().
+// Two independent standard normals from two times 32 random bits, in ten steps, as many as Philox has rounds: begin(),
+// next<1>() to next<8>(), end().
 template <FloatNumber Real>
 class BoxMullerSteps {
  public:

@@ -50,8 +50,8 @@ struct Nothing {
   [[gnu::always_inline]] constexpr void operator()(Round) const {}
 };
 
-// N counters in place. Their rounds take turns, so that none waits for its own products; after each, between(round) has its turn, round
-// being a constant of the type.
+// N counters in place. Their rounds take turns, so that none waits for its own products; after each, between(round) has
+// its turn, round being a constant of the type.
 template <class Word, std::size_t N, class Between = Nothing>
 [[gnu::always_inline]] constexpr void philox(std::array<Word, 4> (&counter)[N], const PhiloxRounds<Word>& keys,
                                              const Between& between = {}) {

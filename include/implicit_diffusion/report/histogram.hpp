@@ -1,8 +1,8 @@
 // Samples of a law on the line against its density and against data, as SVG.
 //
-// Samples are bars, data the outline of bars; both have the same width. They are normalised by the number of all finite samples, also of those outside the window, so that bars and densities
-// are on one scale: where the law is right, the curve runs through the tops of the bars. How many samples are outside
-// is written under the plot.
+// Samples are bars, data the outline of bars; both have the same width. They are normalised by the number of all finite
+// samples, also of those outside the window, so that bars and densities are on one scale: where the law is right, the
+// curve runs through the tops of the bars. How many samples are outside is written under the plot.
 #pragma once
 
 #include <cstddef>

@@ -32,8 +32,8 @@ struct Table {
   bool wrap = false;  // cells are sentences, which go over several lines
 };
 
-// Pictures in rows and columns, all in one table; where there is a script, a slider above it shows one column at a time,
-// large.
+// Pictures in rows and columns, all in one table; where there is a script, a slider above it shows one column at a
+// time, large.
 struct PictureTable {
   std::string slider;                              // what the columns are, such as "step"
   std::vector<std::string> columns;                // their names

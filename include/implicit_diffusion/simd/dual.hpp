@@ -2,11 +2,13 @@
 //
 //     (a + a' e)(b + b' e) = a b + (a' b + a b') e,     f(a + a' e) = f(a) + f'(a) a' e,     e_k e_l = 0
 //
-// A function written as a template over the number type, called with x_j + sum_k u_jk e_k, returns its value and its exact derivatives along
-// the K directions u. So the gradient of a potential or a reward, and the mixed derivative d/dx grad_theta V . u, need no code of their own.
+// A function written as a template over the number type, called with x_j + sum_k u_jk e_k, returns its value and its
+// exact derivatives along the K directions u. So the gradient of a potential or a reward, and the mixed derivative d/dx
+// grad_theta V . u, need no code of their own.
 //
-// With several directions a number also knows which of its derivatives are not zero by construction: a coordinate has one, a constant none.
-// Where everything is inlined the compiler knows it too, and derivatives that are zero cost nothing.
+// With several directions a number also knows which of its derivatives are not zero by construction: a coordinate has
+// one, a constant none. Where everything is inlined the compiler knows it too, and derivatives that are zero cost
+// nothing.
 #pragma once
 
 #include "implicit_diffusion/simd/elementary.hpp"
@@ -79,7 +81,8 @@ template <Number Real, std::size_t K>
   return r;
 }
 
-// f(a, b) with the value given, where its derivative is both(a', b') or, with one of them zero, first(a') or second(b').
+// f(a, b) with the value given, where its derivative is both(a', b') or, with one of them zero, first(a') or
+// second(b').
 template <Number Real, std::size_t K, class Both, class First, class Second>
 [[gnu::always_inline]] inline Dual<Real, K> combine(const Dual<Real, K>& a, const Dual<Real, K>& b, const Real& value,
                                                     Both&& both, First&& first, Second&& second) {

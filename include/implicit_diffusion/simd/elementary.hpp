@@ -108,8 +108,8 @@ template <FloatNumber Real>
                 0x1.5555555555502p-5, 0x1.555555555555bp-3, 0.5);
 }
 
-// x = 2^exponent mantissa with 2/3 <= mantissa < 4/3, so that log has no cancellation near 1. For normal x > 0. The exponent comes in units of
-// 2^mantissa_bits, as it lies in the bits of x.
+// x = 2^exponent mantissa with 2/3 <= mantissa < 4/3, so that log has no cancellation near 1. For normal x > 0. The
+// exponent comes in units of 2^mantissa_bits, as it lies in the bits of x.
 template <Number Real>
 struct Decomposition {
   Real exponent;
@@ -132,8 +132,8 @@ template <int n, class Steps>
 
 // factor log(x) = factor (exponent ln 2 + log(1 + f)), factor 1 or -2: a power of two costs no digits.
 //
-// Floats: log(1 + f) = f + f^2 P(f), relative error 2.8e-8; ln 2 in one number is off by 1.9e-9 only. With g = factor f this is
-// factor log(1 + f) = g + g^2 Q(g), the coefficients of Q being those of P over powers of the factor.
+// Floats: log(1 + f) = f + f^2 P(f), relative error 2.8e-8; ln 2 in one number is off by 1.9e-9 only. With g = factor f
+// this is factor log(1 + f) = g + g^2 Q(g), the coefficients of Q being those of P over powers of the factor.
 //
 // In steps, for those who have other work to do between them: begin(), next<1>() to next<7>(), end().
 template <int factor, FloatNumber Real>
@@ -202,9 +202,10 @@ template <Number Real>
   return select(x <= Real(F::exp_highest), result, x * Real(std::numeric_limits<S>::infinity()));  // NaN stays NaN
 }
 
-// 2^(t / 2^23) for -126 <= t / 2^23 < 127: the exponential of kernels, half the cost of exp(). The argument comes in units of 2^-23 so that one
-// rounding to an integer splits it into exponent and fraction, ready to be bits of the result. Floats: a minimax polynomial in the fraction,
-// relative error 7.8e-8 and 1.3 ulp with its roundings. Doubles: by exp().
+// 2^(t / 2^23) for -126 <= t / 2^23 < 127: the exponential of kernels, half the cost of exp(). The argument comes in
+// units of 2^-23 so that one rounding to an integer splits it into exponent and fraction, ready to be bits of the
+// result. Floats: a minimax polynomial in the fraction, relative error 7.8e-8 and 1.3 ulp with its roundings. Doubles:
+// by exp().
 inline constexpr double exp2_unit = 0x1p23;
 template <FloatNumber Real>
 [[gnu::always_inline]] inline Real exp2_fixed(Real t) {
@@ -216,13 +217,14 @@ template <FloatNumber Real>
   return as_real(wrap_add(as_integer(p), bits & I(std::int32_t(0xff800000u))));
 }
 [[gnu::always_inline]] inline double exp2_fixed(double t) { return exp(t * (0x1.62e42fefa39efp-1 / exp2_unit)); }
-// Below this exp2_fixed() is not defined; take the max of it and the argument. Its power of two is as good as 0 beside 1.
+// Below this exp2_fixed() is not defined; take the max of it and the argument. Its power of two is as good as 0 beside
+// 1.
 template <Number Real>
 inline constexpr Scalar<Real> exp2_lowest = std::same_as<Scalar<Real>, float> ? Scalar<Real>(-126 * exp2_unit)
                                                                               : Scalar<Real>(-1000 * exp2_unit);
 
-// exp2_fixed() where it is defined, 0 below: for terms of a sum beside which what is left there would still count, times a large number. NaN
-// gives 0. (Below, exp2_fixed() gives bits that mean nothing, and no harm is done.)
+// exp2_fixed() where it is defined, 0 below: for terms of a sum beside which what is left there would still count,
+// times a large number. NaN gives 0. (Below, exp2_fixed() gives bits that mean nothing, and no harm is done.)
 template <Number Real>
 [[gnu::always_inline]] inline Real exp2_or_zero(Real t) {
   const Real lowest(static_cast<Scalar<Real>>(exp2_lowest<Real>));
@@ -264,8 +266,8 @@ template <Number Real>
   return max(zero, x) + log1p;  // in this order max keeps a NaN
 }
 
-// Near 0 a convergent of Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))), error below 1e-9 (float, |x| < 1/2); further out
-// 1 - 2 / (e^2|x| + 1).
+// Near 0 a convergent of Lambert's continued fraction x / (1 + x^2 / (3 + x^2 / (5 + ...))), error below 1e-9 (float,
+// |x| < 1/2); further out 1 - 2 / (e^2|x| + 1).
 template <FloatNumber Real>
 [[gnu::always_inline]] inline Real tanh(Real x) {
   const Real one = Real(1.0f), z = x * x, size = abs(x);
@@ -283,7 +285,8 @@ template <FloatNumber Real>
   return x / fraction;
 }
 
-// Floats: x P(x^2) up to 1, relative error 1.2e-9, and 1 - exp(Q(|x| - 2.5)) to 4, absolute error 1e-9; beyond, 1 is nearest.
+// Floats: x P(x^2) up to 1, relative error 1.2e-9, and 1 - exp(Q(|x| - 2.5)) to 4, absolute error 1e-9; beyond, 1 is
+// nearest.
 template <FloatNumber Real>
 [[gnu::always_inline]] inline Real erf(Real x) {
   const Real size = abs(x);
@@ -296,8 +299,8 @@ template <FloatNumber Real>
   const Real signed_far = select(x < Real(0.0f), -far, far);
   return select(Real(1.0f) < size, signed_far, near);  // NaN takes the near way and stays
 }
-// Doubles: 2 / sqrt(pi) e^(-x^2) sum_n 2^n x^(2n+1) / (2n+1)!!, whose terms are all of one sign, up to 1.25; further out
-// 1 - e^(-x^2) / sqrt(pi) / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))).
+// Doubles: 2 / sqrt(pi) e^(-x^2) sum_n 2^n x^(2n+1) / (2n+1)!!, whose terms are all of one sign, up to 1.25; further
+// out 1 - e^(-x^2) / sqrt(pi) / (x + (1/2) / (x + 1 / (x + (3/2) / (x + ...)))).
 [[gnu::always_inline]] inline double erf(double x) {
   const double size = abs(x);
   if (!(size < 6)) return x != x ? x : x < 0 ? -1 : 1;
@@ -317,11 +320,12 @@ struct SineCosine {
   Real cosine;
 };
 
-// Sine and cosine of a direction given by 32 random bits: 2^32 directions all round. As a signed number they are an angle
-// (pi / 2) t, t = bits / 2^31, in the right half plane; the lowest bit turns it into the left one. So there is no quadrant to
-// sort out, and as no one asks for a particular angle, none is needed.
+// Sine and cosine of a direction given by 32 random bits: 2^32 directions all round. As a signed number they are an
+// angle (pi / 2) t, t = bits / 2^31, in the right half plane; the lowest bit turns it into the left one. So there is no
+// quadrant to sort out, and as no one asks for a particular angle, none is needed.
 //
-// Polynomials on the half turn, error relative 3.5e-8 (sine) and absolute 6.4e-8 (cosine); with roundings 2.1e-7 absolute, without fma.
+// Polynomials on the half turn, error relative 3.5e-8 (sine) and absolute 6.4e-8 (cosine); with roundings 2.1e-7
+// absolute, without fma.
 //
 // In steps too: begin(), next<1>() to next<4>(), end().
 template <FloatNumber Real>

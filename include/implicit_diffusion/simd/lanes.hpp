@@ -1,11 +1,12 @@
 // Lanes: sixteen floats that are worked on together, always sixteen, whatever the machine.
 //
-// They are kept as an array of the machine's own vectors: one of 16 floats (v4), two of 8 (v3), four of 4 (baseline). Every operation is done
-// lane by lane and is exact or correctly rounded, and sums over the lanes follow a fixed tree: so the bits of a result do not depend on the
-// level, but for fma, which the baseline lacks.
+// They are kept as an array of the machine's own vectors: one of 16 floats (v4), two of 8 (v3), four of 4 (baseline).
+// Every operation is done lane by lane and is exact or correctly rounded, and sums over the lanes follow a fixed tree:
+// so the bits of a result do not depend on the level, but for fma, which the baseline lacks.
 //
-// Lanes is a number type (simd/number.hpp): plain arithmetic, literals included, compiles as it is; where lanes differ, select() takes the
-// place of an if. Everything is always_inline: an operation that became a call would pass its vectors through memory.
+// Lanes is a number type (simd/number.hpp): plain arithmetic, literals included, compiles as it is; where lanes differ,
+// select() takes the place of an if. Everything is always_inline: an operation that became a call would pass its
+// vectors through memory.
 #pragma once
 
 #include "implicit_diffusion/random/philox.hpp"
@@ -25,9 +26,9 @@
 namespace implicit_diffusion {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
-// The operators of each class, part by part: the statement with k = 0, 1, ... It is spelled out because a loop would have
-// to be unrolled first, in every operation of every kernel, before the compiler knows that parts are registers: that
-// took three times as long to compile.
+// The operators of each class, part by part: the statement with k = 0, 1, ... It is spelled out because a loop would
+// have to be unrolled first, in every operation of every kernel, before the compiler knows that parts are registers:
+// that took three times as long to compile.
 #define IMPLICIT_DIFFUSION_PART(number, ...) \
   {                                          \
     constexpr std::size_t k = number;        \
@@ -291,8 +292,8 @@ IMPLICIT_DIFFUSION_INLINE float sum(Lanes a) {
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
 
-// 16 words for Philox, each in the low half of 64 bits: the even lanes, then the odd ones. What the high halves hold means nothing, so a
-// product needs no shuffling: multiply() reads low halves only.
+// 16 words for Philox, each in the low half of 64 bits: the even lanes, then the odd ones. What the high halves hold
+// means nothing, so a product needs no shuffling: multiply() reads low halves only.
 struct WordLanes {
   NativeWide part[2 * native_parts];
 

@@ -1,12 +1,14 @@
 // Levels: the instruction sets a kernel is compiled for, and which of them this machine runs.
 //
-// Kernel sources are compiled once for each level into one binary and chosen at run time. They use only operations whose result does not
-// depend on the number of lanes, so v3 and v4 give the same bits; the baseline has no fma and may differ in the last digits.
+// Kernel sources are compiled once for each level into one binary and chosen at run time. They use only operations
+// whose result does not depend on the number of lanes, so v3 and v4 give the same bits; the baseline has no fma and may
+// differ in the last digits.
 #pragma once
 
 #include <string_view>
 
-// The level this file is being compiled for. It names an inline namespace, so that code of different levels never shares a symbol.
+// The level this file is being compiled for. It names an inline namespace, so that code of different levels never
+// shares a symbol.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define IMPLICIT_DIFFUSION_LEVEL v4
 #elif defined(__AVX2__) && defined(__FMA__)
