@@ -359,14 +359,12 @@ inline namespace IMPLICIT_DIFFUSION_LEVEL {
 // What keeps the kernels of a user's type from the speed of the built-in ones; null where nothing does.
 template <class Real, class T>
 constexpr const char* speed_note_of() {
-  if constexpr (IsBuiltIn<T> || !std::is_same_v<Real, float>)
-    return nullptr;
-  else if constexpr (!AnyNumber<T>)
+  constexpr bool is_users = !IsBuiltIn<T> && std::is_same_v<Real, float>;
+  if (is_users && !AnyNumber<T>)
     return "runs one sample at a time; a template over the number type that says any_number = true runs on 16";
-  else if constexpr (!kernel::in_full)
+  if (is_users && !kernel::in_full)
     return "was compiled without AVX2; -march=native or -march=x86-64-v3 makes it several times as fast";
-  else
-    return nullptr;
+  return nullptr;
 }
 
 // The kernels of a part: PotentialKernels<Real, P> or RewardKernels<Real, R>. Those of a user's are compiled here.
