@@ -2,8 +2,8 @@
 //
 //     minimise F(pi*(theta)),    pi*(theta) ~ exp(-V(., theta)),    F a sum of
 //
-//     LangevinProblem(V, R, lambda), .maximise(R, lambda)    -lambda E[R]                       R need not be differentiable
-//     .fit(points, beta)                                     beta KL(points || pi*)             trains an energy-based model
+//     LangevinProblem(V, R, lambda), .maximise(R, lambda)    -lambda E[R]                R need not be differentiable
+//     .fit(points, beta)                                     beta KL(points || pi*)      trains an energy-based model
 //     .stay_close(theta_0, beta)                             beta KL(pi* || pi*(theta_0))
 //     .fit_marginal(beta)                                    -beta log of the integral of exp(-V(x, theta)) over x
 //

@@ -3,7 +3,7 @@
 //
 //     -lambda E_pi[R]                  RewardTerm
 //     beta KL(pi || base)              BaseTerm
-//     beta KL(reference || pi)         ReferenceTerm, with its reference samples: fixed ones, minibatches of data, or exact ones of a mixture
+//     beta KL(reference || pi)         ReferenceTerm; references are fixed, minibatches of data, or drawn from a mixture
 //     -beta log integral exp(-V)       MarginalLikelihoodTerm
 #pragma once
 
