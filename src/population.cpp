@@ -37,4 +37,15 @@ void give_memory(void* memory) {
   std::ranges::find_if(pieces, [&](const Piece& p) { return p.memory.get() == memory; })->taken = false;
 }
 
+double sum_of(std::span<const float> numbers) {
+  double lane[lanes_per_group] = {};
+  std::size_t i = 0;
+  for (; i + lanes_per_group <= numbers.size(); i += lanes_per_group)
+    for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] += static_cast<double>(numbers[i + l]);
+  for (; i < numbers.size(); ++i) lane[i % lanes_per_group] += static_cast<double>(numbers[i]);
+  double sum = 0;
+  for (const double s : lane) sum += s;
+  return sum;
+}
+
 }  // namespace implicit_diffusion

@@ -134,4 +134,8 @@ std::optional<SampleCoordinate> find_nonfinite(const Population<Real>& x) {
   return std::nullopt;
 }
 
+// The sum of one number for each sample of a block: first one sum for each lane, so that no addition waits for the one
+// before, then the lanes in order.
+double sum_of(std::span<const float> numbers);
+
 }  // namespace implicit_diffusion

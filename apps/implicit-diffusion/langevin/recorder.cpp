@@ -32,13 +32,7 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
     const Block<const float> block = x.block(b);
     BlockArray<float> f;
     values(block, f.data());
-    // A sum for each lane, so that no addition waits for the one before.
-    double lane[lanes_per_group] = {};
-    std::size_t i = 0;
-    for (; i + lanes_per_group <= block.size; i += lanes_per_group)
-      for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] += static_cast<double>(f[i + l]);
-    for (; i < block.size; ++i) lane[i % lanes_per_group] += static_cast<double>(f[i]);
-    for (const double s : lane) sum[0] += s;
+    sum[0] = sum_of({f.data(), block.size});
   });
   return total[0] / static_cast<double>(x.size());
 }
