@@ -108,6 +108,18 @@ template <Number Real, class Stage>
   return place;
 }
 
+// Calls body(i, count) for all of 0 to n - 1 in pieces of `most`, then of two, then one by one. The count is a constant
+// of its type, so that so many sums can be kept in registers and none waits for its own last addition.
+template <std::size_t most, class Body>
+[[gnu::always_inline]] inline void in_pieces(std::size_t n, const Body& body) {
+  std::size_t i = 0;
+  for (; i + most <= n; i += most) body(i, std::integral_constant<std::size_t, most>{});
+  if constexpr (most > 2)
+    for (; i + 2 <= n; i += 2) body(i, std::integral_constant<std::size_t, 2>{});
+  if constexpr (most > 1)
+    for (; i < n; ++i) body(i, std::integral_constant<std::size_t, 1>{});
+}
+
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
 }  // namespace implicit_diffusion

@@ -86,6 +86,23 @@ concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
   v.factor(std::size_t{});
 };
 
+// The terms of the next groups of a block, p for each, and their points where D is 0. A function of its own: every pass
+// has the same.
+template <Number Real, std::size_t D, class P>
+[[gnu::flatten, gnu::noinline]] void write_terms(const P& v, const Block<Scalar<Real>>& samples, std::size_t first,
+                                                 std::size_t at_once, Real* points, Real* terms) {
+  const Block<Scalar<Real>> x = samples;
+  const std::size_t d = D ? D : x.dimension, p = v.parameters();
+  in_turn<Real>(
+      first, x.size, at_once,
+      [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>) __attribute__((always_inline)) {
+        Real fixed_point[D ? D : 1];
+        Real* point = D ? fixed_point : points + place * d;
+        load_point<Real, last>(x, i, d, point);
+        v.template terms<D>(static_cast<const Real*>(point), terms + place * p);
+      });
+}
+
 // Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
 template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
@@ -101,12 +118,17 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   const Pass<S> r = request;
   const std::size_t d = D ? D : x.dimension;
   const std::size_t p = sums || terms ? v.parameters() : 0;
-  const std::size_t at_once = sums || terms ? groups_at_once(p, sizeof(Real)) : groups_per_block;
+  const std::size_t at_once = sums || terms ? groups_at_once(p + (D ? 0 : d), sizeof(Real)) : groups_per_block;
 
-  Real* memory = D && p == 0 ? nullptr
-                             : static_cast<Real*>(kernel_scratch((2 * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
-                                                                 (1 + 2 * p) * lanes_per_group * sizeof(S)));
-  Real* sum_theta = memory + 2 * d;
+  // A dimension that is not a constant has its points in memory: that of one group or, where there are two parts to
+  // share them, those of the groups at once.
+  const std::size_t points = terms && D == 0 ? at_once : 1;
+  Real* memory = D && p == 0
+                     ? nullptr
+                     : static_cast<Real*>(kernel_scratch(((points + 1) * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
+                                                         (1 + 2 * p) * lanes_per_group * sizeof(S)));
+  Real* slope_memory = memory + points * d;
+  Real* sum_theta = slope_memory + d;
   Real* sum_signal_theta = sum_theta + p;
   Real* signal = sum_signal_theta + p;   // of the groups at once
   Real* factor = signal + at_once;       // s, likewise
@@ -120,19 +142,12 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
     for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
-    const auto first_part = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
-        __attribute__((always_inline)) {
-      Real fixed_point[D ? D : 1];
-      Real* point = D ? fixed_point : memory;
-      load_point<Real, last>(x, i, d, point);
-      if constexpr (terms) v.template terms<D>(static_cast<const Real*>(point), slope_theta + place * p);
-    };
     const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
         __attribute__((always_inline)) {
       Real fixed_point[D ? D : 1], fixed_slope[D ? D : 1];
-      Real* point = D ? fixed_point : memory;
-      Real* slope = D ? fixed_slope : memory + d;
-      load_point<Real, last>(x, i, d, point);
+      Real* point = D ? fixed_point : terms ? memory + place * d : memory;
+      Real* slope = D ? fixed_slope : slope_memory;
+      if constexpr (D > 0 || !terms) load_point<Real, last>(x, i, d, point);
       Real* theta = slope_theta + place * p;
       const Real* at = point;
       Real* to = move || wanted == Wanted::gradient ? slope : nullptr;
@@ -177,7 +192,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         }
     };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
-      if constexpr (terms) in_turn<Real>(first, x.size, at_once, first_part);
+      if constexpr (terms) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
       [[maybe_unused]] const std::size_t count = in_turn<Real>(first, x.size, at_once, group);
       if constexpr (sums) {
         // J sums of each kind at a time, in registers: 12 vectors of 32 (v4), 12 of 16.
@@ -198,11 +213,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
           }
           for (std::size_t m = 0; m < J; ++m) sum_theta[j + m] = plain[m], sum_signal_theta[j + m] = with_signal[m];
         };
-        std::size_t j = 0;
-        constexpr std::size_t most = native_parts == 1 ? 6 : native_parts == 2 ? 3 : 1;
-        for (; j + most <= p; j += most) add(j, std::integral_constant<std::size_t, most>{});
-        for (; j + 2 <= p; j += 2) add(j, std::integral_constant<std::size_t, 2>{});
-        for (; j < p; ++j) add(j, std::integral_constant<std::size_t, 1>{});
+        in_pieces<native_parts == 1 ? 6 : native_parts == 2 ? 3 : 1>(p, add);
       }
     }
 
@@ -319,6 +330,8 @@ void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>
     return run_pass<Real, P::fixed_dimension>(v, x, r);
   } else if constexpr (D == 0 && in_full && requires(Real * p) { v.template evaluate_in<2>(p, p, p); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
+    if (x.dimension == 1 && r.noise && r.sums && r.value_share == 0)
+      return pass<Real, 1, Wanted::step_and_sums, false>(v, x, r);
   }
   if (r.noise && r.sums) {
     if (r.value_share == 0) return pass<Real, D, Wanted::step_and_sums, false>(v, x, r);

@@ -49,15 +49,27 @@ class EqualWells {
     if (reach.some_far) [[unlikely]] {
       for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
     } else {
-#pragma GCC unroll 2
-      for (std::size_t i = 0; i < size_; ++i) e[i] = exp2_fixed(line<D>(x, i));
+      kernel::in_pieces<pieces<Real, 6, D ? 2 : 3>>(
+          size_, [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
+                     __attribute__((always_inline)) {
+                       const std::size_t d = D ? D : dimension_;
+                       Real sum[N];
+                       for (std::size_t k = 0; k < N; ++k) sum[k] = Real(offset_.of<Real>()[i + k]);
+                       const auto* slope = slope_.of<Real>() + i * d;
+                       for (std::size_t j = 0; j < d; ++j)
+                         for (std::size_t k = 0; k < N; ++k) sum[k] = fma(x[j], Real(slope[k * d + j]), sum[k]);
+                       for (std::size_t k = 0; k < N; ++k) e[i + k] = exp2_fixed(sum[k]);
+                     });
     }
   }
   // From them V, which is returned, dV/dx unless it is null, and s: e_i s is the responsibility of a well.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real from_terms(const Real* x, const Real* e, Real* grad_x, Real& s) const {
-    return sum_up<D>(
-        x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
+    if constexpr (D == 0)
+      return sum_up_in_pieces(x, e, grad_x, s);
+    else
+      return sum_up<D>(
+          x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -91,6 +103,11 @@ class EqualWells {
  private:
   // From natural logarithms to the units of exp2_fixed().
   static constexpr double unit = std::numbers::log2e * exp2_unit;
+  // Sums to take at a time, where lanes are one register or two.
+  template <class Real, std::size_t one, std::size_t two>
+  static constexpr std::size_t pieces = !std::is_same_v<Real, Lanes> || native_parts > 2 ? 1
+                                        : native_parts == 1                              ? one
+                                                                                         : two;
   void update_radius();
 
   // a_i . x + b_i, in the units of exp2_fixed().
@@ -159,8 +176,34 @@ class EqualWells {
       const Real inverse_slope = s * scale[3];
       for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
     }
+    return value_of<D>(x, total);
+  }
+  // The same from terms in memory, for a dimension that is not a constant: a few coordinates at a time.
+  template <class Real>
+  [[gnu::always_inline]] Real sum_up_in_pieces(const Real* x, const Real* e, Real* grad_x, Real& s) const {
+    const auto* slope = slope_.of<Real>();
+    const auto* scale = scale_.of<Real>();
+    Real total = Real(0);
+    for (std::size_t i = 0; i < size_; ++i) total += e[i];
+    s = Real(1) / total;
+    const Real inverse_slope = s * scale[3];
+    const auto some = [&]<std::size_t N>(std::size_t j, std::integral_constant<std::size_t, N>)
+        __attribute__((always_inline)) {
+      Real pull[N];
+      for (std::size_t k = 0; k < N; ++k) pull[k] = Real(0);
+      for (std::size_t i = 0; i < size_; ++i)
+        for (std::size_t k = 0; k < N; ++k) pull[k] = fma(e[i], Real(slope[i * dimension_ + j + k]), pull[k]);
+      for (std::size_t k = 0; k < N; ++k) grad_x[j + k] = fma(Real(scale[0]), x[j + k], -(pull[k] * inverse_slope));
+    };
+    if (grad_x) kernel::in_pieces<pieces<Real, 4, 4>>(dimension_, some);
+    return value_of<0>(x, total);
+  }
+  // V from the sum of the terms.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real value_of(const Real* x, const Real& total) const {
+    const auto* scale = scale_.of<Real>();
     Real square = Real(0);
-    for (std::size_t j = 0; j < d; ++j) square = fma(x[j], x[j], square);
+    for (std::size_t j = 0; j < (D ? D : dimension_); ++j) square = fma(x[j], x[j], square);
     const Real log_total = log(total);
     const Real near_value = fma(Real(scale[1]), square, -log_total);
     const Reach<Real> reach = find_reach<D>(x);
