@@ -30,22 +30,30 @@ Real sum_tree(std::array<Real, lanes_per_group> lane) {
   return lane[0];
 }
 
-// Adds the sums of a block, each as factor * sum + shift: at once for 16 lanes, with the last lane for one.
+// The sums of a block over its lanes: at once for 16 lanes, with the last lane for one.
 template <Number Real>
 class LaneSums {
  public:
   // `memory` holds 16 Scalars for each sum, unused by lanes.
   LaneSums(Scalar<Real>* memory, std::size_t lane) : memory_(memory), lane_(lane) {}
-  [[gnu::always_inline]] void put(std::size_t j, const Real& value, double& sum_of_all, double factor = 1,
-                                  double shift = 0) {
+  // Sums j to j + count - 1: add(k, total), k < count, with the total in double precision.
+  template <class Add>
+  [[gnu::always_inline]] void put(std::size_t j, const Real* values, std::size_t count, const Add& add) {
     if constexpr (width<Real> == lanes_per_group) {
-      sum_of_all += factor * static_cast<double>(sum(value)) + shift;
+      std::size_t k = 0;
+      for (; k + 4 <= count; k += 4) {
+        const Four four = sums(values + k);
+        for (std::size_t l = 0; l < 4; ++l) add(k + l, static_cast<double>(four[l]));
+      }
+      for (; k < count; ++k) add(k, static_cast<double>(sum(values[k])));
     } else {
-      memory_[j * lanes_per_group + lane_] = value;
+      for (std::size_t k = 0; k < count; ++k) memory_[(j + k) * lanes_per_group + lane_] = values[k];
       if (lane_ + 1 < lanes_per_group) return;
-      std::array<Scalar<Real>, lanes_per_group> lane;
-      for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] = memory_[j * lanes_per_group + l];
-      sum_of_all += factor * static_cast<double>(sum_tree(lane)) + shift;
+      for (std::size_t k = 0; k < count; ++k) {
+        std::array<Scalar<Real>, lanes_per_group> lane;
+        for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] = memory_[(j + k) * lanes_per_group + l];
+        add(k, static_cast<double>(sum_tree(lane)));
+      }
     }
   }
 

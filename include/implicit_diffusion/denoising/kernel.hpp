@@ -206,7 +206,7 @@ template <Number N, std::size_t D, class Level>
       in_turn<N>(first, size, at_once, one);
     }
     LaneSums<N> all(memory, lane);
-    for (std::size_t j = 0; j < count; ++j) all.put(j, sums[j], step.sums[j]);
+    all.put(0, sums, count, [&](std::size_t j, double total) { step.sums[j] += total; });
   }
 }
 

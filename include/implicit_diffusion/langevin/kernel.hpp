@@ -220,17 +220,16 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
     if constexpr (sums) {
       LaneSums<Real> out(lane_memory, lane);
       const double signal_before = r.sums[0];
-      out.put(0, sum_signal, r.sums[0]);
-      if constexpr (terms) {
-        const auto n = static_cast<double>(x.size);
-        const double f = r.sums[0] - signal_before;
-        for (std::size_t j = 0; j < p; ++j) {
-          out.put(1 + j, sum_theta[j], r.sums[1 + j], v.factor(j), n * v.shift(j));
-          out.put(1 + p + j, sum_signal_theta[j], r.sums[1 + p + j], v.factor(j), f * v.shift(j));
-        }
-      } else {
-        for (std::size_t j = 0; j < 2 * p; ++j) out.put(1 + j, sum_theta[j], r.sums[1 + j]);
-      }
+      out.put(0, &sum_signal, 1, [&](std::size_t, double total) { r.sums[0] += total; });
+      [[maybe_unused]] const double n = static_cast<double>(x.size), f = r.sums[0] - signal_before;
+      out.put(
+          1, sum_theta, 2 * p, [&](std::size_t k, double total) __attribute__((always_inline)) {
+            if constexpr (terms) {
+              const std::size_t j = k < p ? k : k - p;
+              total = v.factor(j) * total + (k < p ? n : f) * v.shift(j);
+            }
+            r.sums[1 + k] += total;
+          });
     }
   }
   if constexpr (move)
@@ -268,7 +267,7 @@ template <Number Real, class P>
     if constexpr (w > 1)
       if (i < x.size) group(i, std::true_type{});
     LaneSums<Real> out(lane_memory, lane);
-    for (std::size_t j = 0; j < p; ++j) out.put(j, sum_theta[j], sums[j]);
+    out.put(0, sum_theta, p, [&](std::size_t j, double total) { sums[j] += total; });
   }
 }
 

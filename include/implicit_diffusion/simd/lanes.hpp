@@ -260,8 +260,9 @@ IMPLICIT_DIFFUSION_INLINE Mask first_lanes(std::size_t count, Lanes*) {
   return lane < IntegerLanes(static_cast<std::int32_t>(count));
 }
 
-// The sum over the lanes, as a tree: l + (l + 8), then + 4, + 2, + 1.
-IMPLICIT_DIFFUSION_INLINE float sum(Lanes a) {
+// The sum over the lanes, as a tree: l + (l + 8), then + 4, + 2, + 1. First to four of them.
+using Four [[gnu::vector_size(16)]] = float;
+IMPLICIT_DIFFUSION_INLINE Four fold_to_four(Lanes a) {
   alignas(64) float lane[16];
   if constexpr (native_parts == 4) {
     a.part[0] = (a.part[0] + a.part[2]) + (a.part[1] + a.part[3]);
@@ -269,12 +270,11 @@ IMPLICIT_DIFFUSION_INLINE float sum(Lanes a) {
     a.part[0] = a.part[0] + a.part[1];
   }
   __builtin_memcpy(lane, &a.part[0], native_bytes);
-  using Eight [[gnu::vector_size(32)]] = float;
-  using Four [[gnu::vector_size(16)]] = float;
   Four four;
   if constexpr (native_parts == 4) {
     __builtin_memcpy(&four, lane, 16);
   } else {
+    using Eight [[gnu::vector_size(32)]] = float;
     Eight eight;
     if constexpr (native_parts == 2) {
       __builtin_memcpy(&eight, lane, 32);
@@ -289,7 +289,19 @@ IMPLICIT_DIFFUSION_INLINE float sum(Lanes a) {
     __builtin_memcpy(&high, reinterpret_cast<const char*>(&eight) + 16, 16);
     four = low + high;
   }
+  return four;
+}
+IMPLICIT_DIFFUSION_INLINE float sum(Lanes a) {
+  const Four four = fold_to_four(a);
   return (four[0] + four[2]) + (four[1] + four[3]);
+}
+// The sums of four of them, together.
+IMPLICIT_DIFFUSION_INLINE Four sums(const Lanes* a) {
+  const auto halves = [](Four x, Four y) __attribute__((always_inline)) {
+    return __builtin_shufflevector(x, y, 0, 1, 4, 5) + __builtin_shufflevector(x, y, 2, 3, 6, 7);
+  };
+  const Four x = halves(fold_to_four(a[0]), fold_to_four(a[1])), y = halves(fold_to_four(a[2]), fold_to_four(a[3]));
+  return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
 }
 
 // 16 words for Philox, each in the low half of 64 bits: the even lanes, then the odd ones. What the high halves hold
