@@ -35,6 +35,7 @@ TYPED_TEST(DualNumbers, FollowTheElementaryFunctions) {
     const double s = 1 / (1 + std::exp(-v));
     EXPECT_LT(error(exp(a), std::exp(v), std::exp(v) * seed), tolerance<Real>);
     EXPECT_LT(error(log(a), std::log(v), seed / v), tolerance<Real>);
+    EXPECT_LT(error(log_positive(a), std::log(v), seed / v), tolerance<Real>);
     EXPECT_LT(error(sqrt(a), std::sqrt(v), seed / (2 * std::sqrt(v))), tolerance<Real>);
     EXPECT_LT(error(sigmoid(a), s, s * (1 - s) * seed), tolerance<Real>);
     const double t = std::tanh(v);

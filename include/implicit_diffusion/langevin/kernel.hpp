@@ -220,7 +220,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
     if constexpr (sums) {
       LaneSums<Real> out(lane_memory, lane);
       const double signal_before = r.sums[0];
-      out.put(0, &sum_signal, 1, [&](std::size_t, double total) { r.sums[0] += total; });
+      const Real all_signals = sum_signal;  // the copy has an address, so that the sum itself can be in a register
+      out.put(0, &all_signals, 1, [&](std::size_t, double total) { r.sums[0] += total; });
       [[maybe_unused]] const double n = static_cast<double>(x.size), f = r.sums[0] - signal_before;
       out.put(
           1, sum_theta, 2 * p, [&](std::size_t k, double total) __attribute__((always_inline)) {

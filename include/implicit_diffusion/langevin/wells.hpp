@@ -140,8 +140,9 @@ class EqualWells {
   [[gnu::always_inline]] Reach<Real> find_reach(const Real* x) const {
     Real reach = abs(x[0]);
     for (std::size_t j = 1; j < (D ? D : dimension_); ++j) reach = max(reach, abs(x[j]));
-    const auto far = reach > Real(scale_.of<Real>()[2]);
-    const bool some_far = any(far);
+    const Real radius = Real(scale_.of<Real>()[2]);
+    const auto far = reach > radius;
+    const bool some_far = any_above(reach, radius);
     Real top = Real(0);
     if (some_far) [[unlikely]] {
       top = parabola<D>(x, 0);
@@ -198,13 +199,14 @@ class EqualWells {
     if (grad_x) kernel::in_pieces<pieces<Real, 4, 4>>(dimension_, some);
     return value_of<0>(x, total);
   }
-  // V from the sum of the terms.
+  // V from the sum of the terms, which is a normal number: near the wells every term is (update_radius), far from them
+  // the largest term is 1.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real value_of(const Real* x, const Real& total) const {
     const auto* scale = scale_.of<Real>();
     Real square = Real(0);
     for (std::size_t j = 0; j < (D ? D : dimension_); ++j) square = fma(x[j], x[j], square);
-    const Real log_total = log(total);
+    const Real log_total = log_positive(total);
     const Real near_value = fma(Real(scale[1]), square, -log_total);
     const Reach<Real> reach = find_reach<D>(x);
     if (!reach.some_far) return near_value;

@@ -210,6 +210,9 @@ IMPLICIT_DIFFUSION_DUAL Dual<Real, K> exp2_fixed(const Dual<Real, K>& a) {
 IMPLICIT_DIFFUSION_DUAL Dual<Real, K> log(const Dual<Real, K>& a) {
   return detail::chain(a, log(a.value), Scalar<Real>(1) / a.value);
 }
+IMPLICIT_DIFFUSION_DUAL Dual<Real, K> log_positive(const Dual<Real, K>& a) {
+  return detail::chain(a, log_positive(a.value), Scalar<Real>(1) / a.value);
+}
 IMPLICIT_DIFFUSION_DUAL Dual<Real, K> sigmoid(const Dual<Real, K>& a) {
   const Real s = sigmoid(a.value);
   return detail::chain(a, s, s * sigmoid(-a.value));

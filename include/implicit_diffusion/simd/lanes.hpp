@@ -74,6 +74,9 @@ IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
 IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) {
   return _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask)) != 0;
 }
+IMPLICIT_DIFFUSION_INLINE bool any_above(NativeFloat a, NativeFloat b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+}
 #elif defined(__AVX2__) && defined(__FMA__)
 IMPLICIT_DIFFUSION_INLINE NativeFloat fma(NativeFloat a, NativeFloat b, NativeFloat c) {
   return _mm256_fmadd_ps(a, b, c);
@@ -102,6 +105,9 @@ IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
   return reinterpret_cast<NativeWide>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
 }
 IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm_movemask_ps(reinterpret_cast<__m128>(mask)) != 0; }
+#endif
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || !defined(__AVX512VL__)
+IMPLICIT_DIFFUSION_INLINE bool any_above(NativeFloat a, NativeFloat b) { return any(a > b); }
 #endif
 }  // namespace native
 
@@ -179,6 +185,12 @@ struct Lanes {
 #undef IMPLICIT_DIFFUSION_COMPARISON
 };
 
+// any(a > b), without a mask in between.
+IMPLICIT_DIFFUSION_INLINE bool any_above(Lanes a, Lanes b) {
+  bool found = false;
+  IMPLICIT_DIFFUSION_PARTS(found |= native::any_above(a.part[k], b.part[k]))
+  return found;
+}
 IMPLICIT_DIFFUSION_INLINE Lanes fma(Lanes a, Lanes b, Lanes c) {
   IMPLICIT_DIFFUSION_PARTS(a.part[k] = native::fma(a.part[k], b.part[k], c.part[k]))
   return a;

@@ -83,6 +83,11 @@ inline constexpr std::size_t width = NumberTraits<Real>::width;
 [[gnu::always_inline]] constexpr double min(double a, double b) { return a < b ? a : b; }
 
 [[gnu::always_inline]] constexpr bool any(bool mask) { return mask; }
+// any(a > b), which lanes know a shorter way to.
+template <Number Real>
+[[gnu::always_inline]] inline bool any_above(const Real& a, const Real& b) {
+  return any(a > b);
+}
 // The lanes below `count`.
 [[gnu::always_inline]] constexpr bool first_lanes(std::size_t count, float*) { return count > 0; }
 [[gnu::always_inline]] constexpr bool first_lanes(std::size_t count, double*) { return count > 0; }
