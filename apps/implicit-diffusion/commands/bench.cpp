@@ -43,18 +43,29 @@ std::string kernel_says(const char* file, std::string_view name) {
   return "";
 }
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Seconds of one call.
+template <class Work>
+double seconds_of(Work&& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 // Seconds of one call: the median of `repetitions`, each of so many calls.
 template <class Work>
 double median_seconds(Work&& work, std::size_t calls = 1, std::size_t repetitions = 9) {
   std::vector<double> seconds;
-  for (std::size_t i = 0; i < repetitions; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    for (std::size_t k = 0; k < calls; ++k) work();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(repetitions / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle / static_cast<double>(calls);
+  for (std::size_t i = 0; i < repetitions; ++i)
+    seconds.push_back(seconds_of([&] {
+      for (std::size_t k = 0; k < calls; ++k) work();
+    }));
+  return median(std::move(seconds)) / static_cast<double>(calls);
 }
 
 // A point in the plane of the first two coordinates (on a line in one dimension).
@@ -98,13 +109,65 @@ struct RewardLoop {
   }
 };
 
+// Steps of the single loop that take some ten milliseconds.
+std::int64_t steps_to_time(std::size_t particles, std::size_t wells, std::size_t dimension) {
+  return static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
+}
+
 // Nanoseconds for each particle and step of the single loop.
 double joint_step(std::size_t particles, std::size_t wells = 6, std::size_t dimension = 2, Workers* workers = nullptr) {
   RewardLoop<float> loop(particles, wells, dimension, workers);
-  const auto steps =
-      static_cast<std::int64_t>(std::max<std::size_t>(1, 4'000'000 / particles / (1 + wells * dimension / 24)));
+  const std::int64_t steps = steps_to_time(particles, wells, dimension);
   loop.run(steps);
   return median_seconds([&] { loop.run(steps); }) / static_cast<double>(steps) / static_cast<double>(particles) * 1e9;
+}
+
+// The joint step in several dimensions, beside that in two. They take turns, so that what slows the machine down for a
+// while slows all of them down; a ratio is the median of the ratios of single turns.
+std::string joint_steps_by_dimension() {
+  constexpr std::size_t dimensions[] = {1, 2, 4, 8, 16, 32}, plane = 1, particles = 10'000, wells = 6, turns = 15;
+  std::vector<RewardLoop<float>> loops;
+  for (const std::size_t d : dimensions) loops.emplace_back(particles, wells, d, nullptr);
+  std::vector<double> times[std::size(dimensions)], ratios[std::size(dimensions)];
+  for (std::size_t turn = 0; turn <= turns; ++turn) {  // the first is for warming up
+    double now[std::size(dimensions)];
+    for (std::size_t k = 0; k < loops.size(); ++k) {
+      const std::int64_t steps = steps_to_time(particles, wells, dimensions[k]);
+      now[k] = seconds_of([&] { loops[k].run(steps); }) / static_cast<double>(steps * particles) * 1e9;
+    }
+    for (std::size_t k = 0; turn > 0 && k < loops.size(); ++k) {
+      times[k].push_back(now[k]);
+      ratios[k].push_back(now[k] / now[plane]);
+    }
+  }
+  std::string text = "\ndimensions (6 wells, 10,000 particles), and the ratio to two; medians of 15 turns\n";
+  text += fmt::format("  {:>12}{:>10}{:>10}\n", "dimensions", "step", "ratio");
+  for (std::size_t k = 0; k < loops.size(); ++k)
+    text += fmt::format("  {:>12}{:>10.2f}{:>10.2f}\n", dimensions[k], median(times[k]), median(ratios[k]));
+  return text;
+}
+
+// The loop of an experiment with all that is measured along it, beside the joint step alone; they take turns.
+std::string loop_with_metrics() {
+  const auto experiment = load_experiment("langevin-reward", {});
+  const LangevinConfiguration& c = dynamic_cast<const LangevinExperiment&>(*experiment).configuration();
+  RewardLoop<float> alone(static_cast<std::size_t>(c.particles), 6, 2, nullptr);
+  std::vector<double> seconds, ratios;
+  for (int turn = 0; turn <= 9; ++turn) {  // the first is for warming up
+    const double whole = seconds_of([&] {
+      Recorder recorder(c, nullptr);
+      const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});
+      recorder.finish(r.state, false);
+    });
+    const double step = seconds_of([&] { alone.run(c.steps); });
+    if (turn == 0) continue;
+    seconds.push_back(whole);
+    ratios.push_back(whole / step);
+  }
+  return fmt::format(
+      "\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms, {:.2f} times its joint "
+      "steps alone\n",
+      median(seconds) * 1e3, median(ratios));
 }
 
 // What two threads can do here at best: the work of two in the time of one would be 2. Processors that are two halves
@@ -326,29 +389,15 @@ int bench(const Isa& isa) {
       "({:.2f}x)\n",
       by_hand, by_duals, by_duals / by_hand);
 
-  const auto curve = [&](const char* name, std::initializer_list<std::size_t> sizes, auto&& time_at) {
-    std::string times;
-    text += fmt::format("\n{}\n ", name);
-    for (const std::size_t k : sizes) {
-      text += fmt::format("{:>8}", k);
-      times += fmt::format("{:>8.2f}", time_at(k));
-    }
-    text += "\n " + times + "\n";
-  };
-  curve("wells (2 dimensions, 10,000 particles)", {2, 4, 8, 16, 32, 64},
-        [](std::size_t k) { return joint_step(10'000, k, 2); });
-  curve("dimensions (6 wells, 10,000 particles)", {1, 2, 4, 8, 16, 32},
-        [](std::size_t k) { return joint_step(10'000, 6, k); });
-
-  const auto experiment = load_experiment("langevin-reward", {});
-  const LangevinConfiguration& c = dynamic_cast<const LangevinExperiment&>(*experiment).configuration();
-  const double seconds = median_seconds([&] {
-    Recorder recorder(c, nullptr);
-    const RunResult r = run_method(c, nullptr, [&](const RunState& s) { recorder(s); }, {});
-    recorder.finish(r.state, false);
-  });
-  text += fmt::format("\nlangevin-reward, its loop with default metrics and thresholds, one thread: {:.1f} ms\n",
-                      seconds * 1e3);
+  std::string times;
+  text += "\nwells (2 dimensions, 10,000 particles)\n ";
+  for (const std::size_t k : {2, 4, 8, 16, 32, 64}) {
+    text += fmt::format("{:>8}", k);
+    times += fmt::format("{:>8.2f}", joint_step(10'000, k, 2));
+  }
+  text += "\n " + times + "\n";
+  text += joint_steps_by_dimension();
+  text += loop_with_metrics();
   text += denoising_chains();
   text += finite_gradients();
   print(text);

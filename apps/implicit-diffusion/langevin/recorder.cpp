@@ -73,9 +73,10 @@ double Measures::log_likelihood(const Population<float>& x) const {
   return -mean(x, workers_, [this](Block<const float> block, float* out) { optimal_->values(block, out); });
 }
 
-Figures Measures::figures(const Population<float>* x, std::span<const double> theta) const {
+Figures Measures::figures(const Population<float>* x, std::span<const double> theta,
+                          std::optional<double> log_likelihood_of_x) const {
   Figures f;
-  if (x) f.log_likelihood = log_likelihood(*x);
+  if (x) f.log_likelihood = log_likelihood_of_x ? *log_likelihood_of_x : log_likelihood(*x);
   const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
     if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
@@ -101,9 +102,9 @@ void Recorder::operator()(const RunState& state) {
   rows_.start_clock();
   if (state.step == seen_) return;
   seen_ = state.step;
-  watch_thresholds(state);
+  const std::optional<double> log_likelihood = watch_thresholds(state);
   if (rows_.is_due(state.step)) {
-    rows_.add(state.step, measure(state, false), state.theta);
+    rows_.add(state.step, measure(state, false, log_likelihood), state.theta);
     last_logged_ = last_;
   }
   if (std::binary_search(snapshot_steps_.begin(), snapshot_steps_.end(), state.step))
@@ -114,8 +115,8 @@ void Recorder::finish(const RunState& state, bool diverged) {
   if (rows_.needs_last(state.step)) rows_.add_last(measure(state, diverged), state.theta);
 }
 
-std::vector<double> Recorder::measure(const RunState& state, bool diverged) {
-  last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta);
+std::vector<double> Recorder::measure(const RunState& state, bool diverged, std::optional<double> log_likelihood) {
+  last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta, log_likelihood);
   std::vector<double> row{static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_),
                           rows_.seconds()};
   for (const FigureName& f : columns(measures_.has_data())) row.push_back(last_.*f.value);
@@ -151,17 +152,18 @@ void Recorder::restore(const io::CheckpointReader& c, std::size_t parameters) {
   seen_ = c.number<std::int64_t>("seen");
 }
 
-void Recorder::watch_thresholds(const RunState& state) {
-  if (std::ranges::all_of(crossings_, [](const Crossing& c) { return c.step.has_value(); })) return;
+std::optional<double> Recorder::watch_thresholds(const RunState& state) {
+  if (std::ranges::all_of(crossings_, [](const Crossing& c) { return c.step.has_value(); })) return std::nullopt;
   const double now = measures_.log_likelihood(state.population);
   if (recent_.size() < window)
     recent_.push_back(now);
   else
     recent_[static_cast<std::size_t>(state.step) % window] = now;
-  if (recent_.size() < window) return;
+  if (recent_.size() < window) return now;
   const double level = std::accumulate(recent_.begin(), recent_.end(), 0.0) / window;
   for (Crossing& c : crossings_)
     if (!c.step && level >= c.threshold) c.step = state.step;
+  return now;
 }
 
 }  // namespace program

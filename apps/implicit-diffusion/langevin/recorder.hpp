@@ -15,8 +15,9 @@ class Measures {
  public:
   Measures(const LangevinConfiguration& c, Workers* workers);
 
-  // x is null where there is no population to speak of.
-  Figures figures(const Population<float>* x, std::span<const double> theta) const;
+  // x is null where there is no population to speak of; its log-likelihood is not computed again where it is known.
+  Figures figures(const Population<float>* x, std::span<const double> theta,
+                  std::optional<double> log_likelihood_of_x = {}) const;
   double log_likelihood(const Population<float>& x) const;
   bool has_data() const { return data_ != nullptr; }
 
@@ -55,8 +56,9 @@ class Recorder {
   void restore(const implicit_diffusion::io::CheckpointReader& c, std::size_t parameters);
 
  private:
-  std::vector<double> measure(const RunState& state, bool diverged);
-  void watch_thresholds(const RunState& state);
+  std::vector<double> measure(const RunState& state, bool diverged, std::optional<double> log_likelihood = {});
+  // Returns the log-likelihood of the samples, where there is a threshold left that it has not crossed.
+  std::optional<double> watch_thresholds(const RunState& state);
 
   Measures measures_;
   std::int64_t evaluations_per_step_;
