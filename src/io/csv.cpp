@@ -102,22 +102,48 @@ bool is_number(std::string_view text) {
   return read_number(text, value) != std::errc::invalid_argument;
 }
 
-// "2.x" in a file without names is a slip of the pen, not a name: taken for one, it would cost a row in silence.
-bool looks_like_a_number(std::string_view text) {
+// Dashes that are drawn like a minus sign: U+2010 to U+2015, U+2212, U+FE63, U+FF0D.
+std::size_t dash_at_beginning(std::string_view text) {
+  for (const std::string_view dash :
+       {"\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2015", "\u2212", "\uFE63", "\uFF0D"})
+    if (text.starts_with(dash)) return dash.size();
+  return 0;
+}
+
+// "2.x", "O.5" or "NA" in a file without names is a slip of the pen or a missing value, not a name: taken for one, it
+// would cost a row in silence. So a name begins with a letter or an underscore, whatever marks there are before it.
+bool can_be_meant_as_number(std::string_view text) {
   if (is_number(text)) return true;
-  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
-  if (text.starts_with('.')) text.remove_prefix(1);
-  return !text.empty() && is_digit(text.front());
+  for (const std::string_view missing : {"NA", "N/A", "n/a", "null", "NULL", "None"})
+    if (text == missing) return true;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  while (!text.empty() && !is_letter(text.front()) && !is_digit(text.front())) {
+    const std::size_t dash = dash_at_beginning(text);
+    if (dash == 0 && static_cast<unsigned char>(text.front()) >= 0x80) return false;  // a letter of another alphabet
+    text.remove_prefix(std::max<std::size_t>(dash, 1));
+  }
+  if (text.empty() || is_digit(text.front())) return true;
+  // A letter in the place of 0 or 1.
+  constexpr std::string_view like_digits = "OolI", points = ".,";
+  return text.size() > 2 && like_digits.find(text[0]) != std::string_view::npos &&
+         points.find(text[1]) != std::string_view::npos && is_digit(text[2]);
 }
 
 bool is_header(const std::vector<Cell>& cells) {
-  bool has_name = false;
-  for (const Cell& cell : cells) {
-    if (cell.text.empty()) continue;
-    if (!cell.in_quotes && looks_like_a_number(cell.text)) return false;
-    has_name = true;
-  }
-  return has_name;
+  const auto is_empty = [](const Cell& cell) { return cell.text.empty(); };
+  return !std::all_of(cells.begin(), cells.end(), is_empty) &&
+         std::all_of(cells.begin(), cells.end(),
+                     [&](const Cell& cell) { return is_empty(cell) || !can_be_meant_as_number(cell.text); });
+}
+
+// In a first line that is not one of names: a cell that can only be a name, beside one that cannot.
+void refuse_names_among_numbers(const Line& line, const std::vector<Cell>& cells) {
+  const auto can_be_number = [](const Cell& cell) { return !cell.text.empty() && can_be_meant_as_number(cell.text); };
+  const auto number = std::find_if(cells.begin(), cells.end(), can_be_number);
+  for (std::size_t k = 0; number != cells.end() && k < cells.size(); ++k)
+    if (!cells[k].text.empty() && !can_be_number(cells[k]))
+      line.fail(k, fmt::format("{} is not a number, and {} in column {} is not a name", excerpt(cells[k].text),
+                               excerpt(number->text), number - cells.begin() + 1));
 }
 
 std::string without_double_quotes(const Cell& cell) {
@@ -138,15 +164,17 @@ double value_of(const Line& line, std::size_t column, const Cell& cell, EmptyCel
   const std::errc error = read_number(cell.text, value);
   if (error == std::errc::result_out_of_range)
     line.fail(column, fmt::format("{} is outside the range of a double", excerpt(cell.text)));
-  if (error != std::errc()) line.fail(column, fmt::format("{} is not a number", excerpt(cell.text)));
-  return value;
+  if (error == std::errc()) return value;
+  std::string what = fmt::format("{} is not a number", excerpt(cell.text));
+  if (dash_at_beginning(cell.text) > 0) what += ": it begins with a dash that is not the minus sign '-'";
+  line.fail(column, what);
 }
 
 // Such a name reads back as it is, without quotes.
 bool is_plain_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   const auto plain = [&](char c) { return letter(c) || is_digit(c) || c == '.' || c == '-' || c == '/'; };
-  return letter(name.front()) && std::all_of(name.begin(), name.end(), plain) && !is_number(name);
+  return letter(name.front()) && std::all_of(name.begin(), name.end(), plain);
 }
 
 }  // namespace
@@ -177,6 +205,7 @@ CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell em
         for (const Cell& cell : cells) table.header.push_back(without_double_quotes(cell));
         continue;
       }
+      refuse_names_among_numbers(line, cells);
     }
     if (cells.size() != table.columns.size())
       line.fail(
@@ -193,7 +222,7 @@ CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty) {
 std::string csv_bytes(std::span<const std::string> header, std::span<const std::vector<double>> rows) {
   std::string out;
   for (const std::string& name : header) {
-    if (name.empty() || name.find_first_of("\r\n") != std::string::npos)
+    if (name.empty() || name.find_first_of("\r\n") != std::string::npos || can_be_meant_as_number(name))
       throw Error(ErrorKind::usage, "header", fmt::format("{} cannot be the name of a column", excerpt(name)));
     if (!out.empty()) out += ',';
     if (is_plain_name(name)) {

@@ -60,9 +60,36 @@ TEST(Csv, AMistypedFirstRowIsNotALineOfNames) {
   EXPECT_ERROR(parse("1.0,2.x\n3,4\n"), data, "x.csv: line 1, column 2: '2.x' is not a number");
   EXPECT_ERROR(parse("1..0\n3\n"), data, "x.csv: line 1, column 1: '1..0' is not a number");
   EXPECT_ERROR(parse("-1,0;2,5\n"), data, "x.csv: line 1, column 1: '-1,0' is not a number");
-  EXPECT_EQ(parse("\"1\",\"2\"\n3,4\n").header, (Names{"1", "2"}));
   EXPECT_EQ(parse("nan,inf\n3,4\n").header, Names{});
   EXPECT_EQ(parse(",x\n3,4\n").header, (Names{"", "x"}));
+}
+
+TEST(Csv, QuotedNumbersAreNumbersInEveryRow) {
+  const CsvTable table = parse("\"1\",\"-2.5\"\n\"3\",4\n");
+  EXPECT_EQ(table.header, Names{});
+  EXPECT_EQ(table.columns, (Columns{{1, 3}, {-2.5, 4}}));
+}
+
+TEST(Csv, WhatCanBeMeantAsANumberIsNotAName) {
+  for (const std::string cell :
+       {"\u22125", "O.5", "-O.5", "l.5", "NA",  "N/A",  "n/a",     "null",   "NULL",    "None",       "-",
+        "--",      "?",   ".",    "$5",  "(5)", "<0.1", "\"1,5\"", "\"NA\"", "\"O.5\"", "\"\u22125\""}) {
+    std::string text = cell;
+    std::erase(text, '"');
+    EXPECT_ERROR(parse(cell + "\n2\n"), data, "x.csv: line 1, column 1: '" + text + "' is not a number");
+    EXPECT_ERROR(parse("3;" + cell + "\n2;3\n"), data, "x.csv: line 1, column 2: '" + text + "' is not a number");
+  }
+  EXPECT_ERROR(parse("x\n\u22125\n"), data,
+               "x.csv: line 2, column 1: '\u22125' is not a number: it begins with a dash that is not the minus sign");
+  EXPECT_ERROR(parse("x,\"2nd\"\n1,2\n"), data,
+               "x.csv: line 1, column 1: 'x' is not a number, and '2nd' in column 2 is not a name");
+  for (const std::string name :
+       {"x", "_1", "x.1", "O3", "O", "Na", "(x)", "\"a, b\"", "\u03b8", "\u03b81", "nana", "e5"}) {
+    std::string text = name;
+    std::erase(text, '"');
+    EXPECT_EQ(parse(name + "\n2\n").header, Names{text});
+    EXPECT_EQ(parse(name + "\n2\n").columns, Columns{{2}});
+  }
 }
 
 TEST(Csv, NamesLineColumnAndText) {
@@ -108,9 +135,27 @@ TEST(Csv, RefusesToWriteWhatWouldNotReadBack) {
   EXPECT_ERROR(csv_bytes(Names{"x"}, ragged), usage, "rows: row 0 has 2 cells, not 1");
   EXPECT_ERROR(csv_bytes(Names{""}, {}), usage, "header: '' cannot be the name of a column");
   EXPECT_ERROR(csv_bytes(Names{"a\nb"}, {}), usage, "header: 'a\\x0ab' cannot be the name of a column");
+  EXPECT_ERROR(csv_bytes(Names{"1"}, {}), usage, "header: '1' cannot be the name of a column");
+  EXPECT_ERROR(csv_bytes(Names{"NA"}, {}), usage, "header: 'NA' cannot be the name of a column");
 }
 
 double any_double() { return std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>()); }
+
+// What is refused as a name would not be read as one.
+bool can_be_written(const std::string& name) try {
+  (void)csv_bytes(Names{name}, {});
+  return true;
+} catch (const Error&) {
+  if (name.find_first_of("\r\n") != std::string::npos) return false;
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  try {
+    EXPECT_NE(parse(quoted + "\"\n").header, Names{name});
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::data);
+  }
+  return false;
+}
 
 RC_GTEST_PROP(Csv, ReadsBackWhatWasWritten, ()) {
   const auto width = *rc::gen::inRange<std::size_t>(1, 5);
@@ -118,9 +163,7 @@ RC_GTEST_PROP(Csv, ReadsBackWhatWasWritten, ()) {
   Names names;
   if (*rc::gen::arbitrary<bool>())
     for (std::size_t k = 0; k < width; ++k)
-      names.push_back(*rc::gen::suchThat(rc::gen::string<std::string>(), [](const std::string& name) {
-        return !name.empty() && name.find_first_of("\r\n") == std::string::npos;
-      }));
+      names.push_back(*rc::gen::suchThat(rc::gen::string<std::string>(), can_be_written));
   std::vector<std::vector<double>> rows(height, std::vector<double>(width));
   for (std::vector<double>& row : rows)
     for (double& x : row) x = any_double();
