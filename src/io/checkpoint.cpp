@@ -251,7 +251,14 @@ void CheckpointReader::refuse(const std::string& name, const std::string& why) c
   throw Error(ErrorKind::data, where_, fmt::format("section {} {}", name, why));
 }
 
+bool is_checkpoint(const std::filesystem::path& file) { return step_of(file).has_value(); }
+
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint) {
+  // What it is in was there when the run began: if it was moved or removed, it is not made anew.
+  std::error_code none;
+  const std::filesystem::path above = folder.has_parent_path() ? folder.parent_path() : ".";
+  if (!std::filesystem::is_directory(above, none))
+    throw Error(ErrorKind::output, display(above), "was moved or removed while a run was writing into it");
   make_directory(folder);
   checkpoint.write(folder / fmt::format("{}{}{}", prefix, step, suffix));
   try {

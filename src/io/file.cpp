@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <system_error>
@@ -53,6 +54,28 @@ int flush_directory(const std::filesystem::path& folder) {
 // The system sees a name up to its first zero byte only: another file than the one that was meant.
 bool cuts_off(const std::filesystem::path& path) { return path.native().find('\0') != std::string::npos; }
 
+// The locks of this process.
+struct Locks {
+  std::mutex mutex;
+  std::vector<const FolderLock*> all;
+};
+Locks& locks() {
+  static Locks held;
+  return held;
+}
+
+// Throws an output Error where the path is in a locked folder that was moved or removed.
+void require_folder_of_lock(const std::filesystem::path& path) {
+  Locks& held = locks();
+  const std::lock_guard guard(held.mutex);
+  for (const FolderLock* lock : held.all) {
+    const std::filesystem::path& folder = lock->path();
+    const bool inside = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+    if (inside && !lock->is_there())
+      throw Error(ErrorKind::output, display(folder), "was moved or removed while a run was writing into it");
+  }
+}
+
 Descriptor open_for_reading(const std::filesystem::path& path) {
   if (cuts_off(path)) throw Error(ErrorKind::missing, display(path), "a name with a zero byte is no file");
   // O_NONBLOCK: a named pipe without a writer would block here for ever. It has no effect on regular files.
@@ -69,6 +92,12 @@ Descriptor make_temporary(const std::filesystem::path& path, std::filesystem::pa
   static std::atomic<unsigned> counter = 0;
   if (!path.has_filename() || cuts_off(path))
     throw Error(ErrorKind::output, display(path), "is not the name of a file");
+  require_folder_of_lock(path);
+  // What is renamed over a pipe or a device takes its place.
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    throw Error(ErrorKind::output, display(path),
+                fmt::format("is {}, a file is meant", S_ISDIR(info.st_mode) ? "a directory" : "a pipe or a device"));
   // A temporary file of an earlier process with our number may be left over: its name is passed by. A file system that
   // says EEXIST to every name is not asked for ever.
   constexpr int most_names = 1000;
@@ -204,7 +233,7 @@ void FileWriter::commit(std::optional<std::uint32_t> crc) {
   // A failed fsync is final: the kernel may have dropped the pages, and a second call would report success.
   if (uninterrupted([&] { return ::fsync(file_.get()); }) != 0) fail(errno);
   if (const int error = file_.close(); error != 0) fail(error);
-  if (crc && crc_of_file(temporary_) != *crc)
+  if (crc && read_back() != *crc)
     throw Error(ErrorKind::io, display(path_), fmt::format("{} bytes were written, others were read back", size_));
 
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
@@ -217,13 +246,20 @@ void FileWriter::commit(std::optional<std::uint32_t> crc) {
   if (const int error = flush_directory(folder_of(path_)); error != 0) fail(error);
 }
 
+std::uint32_t FileWriter::read_back() const try {
+  return crc_of_file(temporary_);
+} catch (const Error& e) {  // the name of a temporary file would tell nobody anything
+  throw Error(ErrorKind::io, display(path_), fmt::format("{} while reading {} bytes back", e.reason(), size_));
+}
+
 std::uint32_t crc32(std::string_view bytes, std::uint32_t before) {
   return static_cast<std::uint32_t>(
       ::crc32_z(before, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
 
-void make_directory(const std::filesystem::path& path) {
+std::vector<std::filesystem::path> make_directory(const std::filesystem::path& path) {
   if (cuts_off(path)) throw Error(ErrorKind::output, display(path), "is not the name of a folder");
+  require_folder_of_lock(path);
   std::error_code error;
   std::vector<std::filesystem::path> made;
   for (auto p = path; !std::filesystem::exists(p, error) && !error; p = folder_of(p)) made.push_back(p);
@@ -234,6 +270,7 @@ void make_directory(const std::filesystem::path& path) {
   for (const std::filesystem::path& p : made)
     if (const int failed = flush_directory(folder_of(p)); failed != 0)
       throw Error(ErrorKind::io, display(path), fmt::format("{} while making the folder", reason(failed)));
+  return made;
 }
 
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& path) {
@@ -255,12 +292,30 @@ void remove_temporaries(const std::filesystem::path& folder) {
   }
 }
 
-FolderLock::FolderLock(const std::filesystem::path& folder)
-    : folder_(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+FolderLock::FolderLock(std::filesystem::path folder)
+    : path_(folder.has_filename() ? std::move(folder) : folder.parent_path()),  // "r/" is r
+      folder_(uninterrupted([&] { return ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
   const int fd = folder_.get();
   // A folder that cannot be read, or a file system without locks, is no reason not to work.
-  if (fd < 0 || uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0 || errno != EWOULDBLOCK) return;
-  throw Error(ErrorKind::output, display(folder), "another run is writing into this folder");
+  if (fd >= 0 && uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK)
+    throw Error(ErrorKind::output, display(path_), "another run is writing into this folder");
+  Locks& held = locks();
+  const std::lock_guard guard(held.mutex);
+  held.all.push_back(this);
+}
+
+FolderLock::~FolderLock() {
+  Locks& held = locks();
+  const std::lock_guard guard(held.mutex);
+  std::erase(held.all, this);
+}
+
+// The open descriptor keeps the folder's number from being given to another one.
+bool FolderLock::is_there() const {
+  struct stat locked {
+  }, named{};
+  if (folder_.get() < 0 || ::fstat(folder_.get(), &locked) != 0) return true;
+  return ::stat(path_.c_str(), &named) == 0 && named.st_dev == locked.st_dev && named.st_ino == locked.st_ino;
 }
 
 }  // namespace implicit_diffusion::io

@@ -316,6 +316,12 @@ TEST(CheckpointFolder, KeepsTheNewestTwo) {
   EXPECT_EQ(names_in(folder / "c"), (std::vector<std::string>{"step-100.checkpoint", "step-20.checkpoint"}));
 }
 
+TEST(CheckpointFolder, IsNotMadeWhereTheRunIsGone) {
+  const TemporaryFolder folder;
+  EXPECT_ERROR(save_checkpoint(folder / "gone/c", 5, CheckpointWriter()), output, "/gone: was moved or removed");
+  EXPECT_FALSE(std::filesystem::exists(folder / "gone"));
+}
+
 TEST(CheckpointFolder, TakesTheNewestThatIsWhole) {
   const TemporaryFolder folder;
   std::vector<std::string> refused;

@@ -197,6 +197,50 @@ TEST(Folder, IsLockedByOneAtATime) {
   EXPECT_EQ(folder.size(), 1) << "no file tells of a lock";
 }
 
+// A name that leads elsewhere by now: nothing is made there under a lock of the folder that had it.
+TEST(Folder, ThatIsMovedUnderItsLockIsNotWrittenInto) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"a", "b/"}) {
+    const std::filesystem::path place = folder / name, moved = folder / "moved";
+    make_directory(place);
+    const FolderLock lock(place);
+    write_file(place / "x", "x");
+    EXPECT_TRUE(lock.is_there());
+    std::filesystem::rename(folder / name.substr(0, 1), moved);
+    EXPECT_FALSE(lock.is_there());
+    EXPECT_ERROR(write_file(place / "x", "y"), output, "was moved or removed");
+    EXPECT_ERROR(make_directory(place / "below"), output, "was moved or removed");
+    std::filesystem::create_directory(folder / name.substr(0, 1));
+    EXPECT_FALSE(lock.is_there()) << "another folder";
+    EXPECT_ERROR(write_file(place / "x", "y"), output, "was moved or removed");
+    EXPECT_TRUE(std::filesystem::is_empty(place));
+    write_file(moved / "x", "z");
+    std::filesystem::remove(place);
+    std::filesystem::rename(moved, folder / name.substr(0, 1));
+    EXPECT_NO_THROW(write_file(place / "x", "y")) << "it is back";
+  }
+}
+
+TEST(File, WhoseTemporaryIsGoneIsNamedItself) {
+  const TemporaryFolder folder;
+  FileWriter file(folder / "a");
+  file.append("12345");
+  remove_temporaries(folder.path());
+  EXPECT_ERROR(file.commit(crc32("12345")), io, "/a: no such file while reading 5 bytes back");
+}
+
+TEST(File, IsNotPutInThePlaceOfAPipeOrADevice) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/null", folder / "null");
+  for (const char* name : {"pipe", "null"})
+    EXPECT_ERROR(write_file(folder / name, "x"), output, "is a pipe or a device, a file is meant");
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "null"));
+  std::filesystem::create_symlink("nothing", folder / "dangling");
+  EXPECT_NO_THROW(write_file(folder / "dangling", "x"));
+}
+
 // However a process ends, its lock goes with it.
 TEST(Folder, IsFreeWhenItsHolderIsKilled) {
   const TemporaryFolder folder;

@@ -6,12 +6,33 @@
 #include "implicit_diffusion/io/text.hpp"
 #include "langevin/experiment.hpp"
 
+#include <fmt/format.h>
+
 namespace program {
 
 using namespace implicit_diffusion;
 
+namespace {
+
+// Throws an output Error where the file is one that a report is made of, or another run's.
+void refuse_input(const std::filesystem::path& file, const std::vector<std::string>& folders) {
+  const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::output, io::display(file), what); };
+  if (is_result(file)) refuse("belongs to a run, and is not its report; --output names another file");
+  std::error_code none;
+  for (const std::filesystem::path folder : folders) {
+    require_run(folder);
+    const std::unique_ptr<Experiment> experiment = load_experiment((folder / "config.toml").string(), {});
+    for (const std::filesystem::path& input : experiment->common().inputs)
+      if (std::filesystem::equivalent(input, file, none))
+        refuse(fmt::format("is data of {}; --output names another file", io::display(folder)));
+  }
+}
+
+}  // namespace
+
 int report(const ReportOptions& o) {
   std::filesystem::path file = o.output.empty() ? "report.html" : o.output;
+  if (!o.output.empty()) refuse_input(file, o.folders);
   if (o.folders.size() == 1) {
     const std::filesystem::path folder = o.folders.front();
     if (o.output.empty()) file = folder / file;

@@ -108,8 +108,8 @@ Json json_of(const DenoisingGaussianConfiguration& c, const GaussianResults& r) 
 }
 
 FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& context) {
-  FinishedParts parts(c, context.folder, context.resume, context.quiet);
-  double work = 0;  // a step of a queue moves all of its slots
+  FinishedParts parts(c, context.folder, 0, context.resume, context.quiet);  // steps are not a key of it
+  double work = 0;                                                           // a step of a queue moves all of its slots
   for (const double horizon : c.horizons) work += 2.0 * c.slots(horizon) * c.slots(horizon);
   const auto loops = static_cast<double>(c.repeats), etas = static_cast<double>(c.etas.size());
   Progress progress(c.experiment, static_cast<std::size_t>(c.repeats) * c.etas.size() * c.horizons.size(),

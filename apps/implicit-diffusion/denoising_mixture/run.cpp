@@ -75,11 +75,11 @@ class Run {
   }
 
   // The batches of a state: of a queue, or the one of the nested loop.
-  static std::span<const Batch> batches(const auto& s) {
+  static auto batches(auto& s) {
     if constexpr (requires { s.slots; })
-      return s.slots;
+      return std::span(s.slots);
     else
-      return {&s.population, 1};
+      return std::span(&s.population, 1);
   }
   // The newest batch that has come to its end, or null.
   const Batch* finished(const auto& s) const {
@@ -124,7 +124,23 @@ class Run {
       costs.insert(costs.end(), {x.evaluations, x.products, x.frozen_evaluations, x.frozen_products});
     io::save(c, "costs", std::move(costs));
     io::save(c, "memory", static_cast<std::uint64_t>(memory_));
+    std::vector<std::uint64_t> states;
+    for (const Batch& b : batches(s)) states.push_back(b.path.size());
+    io::save(c, "path_states", std::move(states));
     return true;
+  }
+
+  // Paths have memory for more states than they have. What comes back from a checkpoint has the states only: it is given
+  // as much, so that memory_bytes does not depend on where a run was stopped.
+  void restore_memory(const io::CheckpointReader& c, auto& s) const {
+    if (!c.contains("path_states")) return;
+    const auto states = c.numbers<std::uint64_t>("path_states");
+    const std::span<Batch> all = batches(s);
+    if (states.size() != all.size()) c.refuse("path_states", "has another size");
+    for (std::size_t m = 0; m < all.size(); ++m) {
+      if (states[m] < all[m].path.size() || states[m] > chain_.steps()) c.refuse("path_states", "has a wrong number");
+      all[m].path.resize(states[m], all[m].points);
+    }
   }
 
   // Puts the newest whole checkpoint in the place of the start; false where there is none, or the run does not go on.
@@ -141,6 +157,7 @@ class Run {
       step_cost_ = {costs[4], costs[5], costs[6], costs[7]};
       counted_ = s.step;
       memory_ = static_cast<std::size_t>(c.number<std::uint64_t>("memory"));
+      restore_memory(c, s);
       return s.step;
     };
     const bool found = context_.resume && checkpoints_.resume(c_.steps, context_.quiet, restore_run);
@@ -228,7 +245,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
   const DenoisingComparison& e = experiment.configuration();
   const std::size_t threads = thread_count(o);
   const Interrupt interrupt;
-  const OpenFolder folder = open_folder(o, e);
+  const OpenFolder folder(o, e);
   const auto begin = std::chrono::steady_clock::now();
   const double before = o.resume ? seconds_so_far(folder.path) : 0;
 

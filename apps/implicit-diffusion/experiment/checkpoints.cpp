@@ -24,6 +24,11 @@ std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std
   return newest;
 }
 
+void refuse_fewer_steps(std::int64_t steps, std::int64_t done, const std::filesystem::path& run) {
+  if (done > steps)
+    throw Error(ErrorKind::usage, "steps", fmt::format("{}: {} has done {} already", steps, io::display(run), done));
+}
+
 }  // namespace
 
 void Checkpoints::write_if_due(std::int64_t step, const Save& save) {
@@ -46,9 +51,7 @@ bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std
   const std::optional<Reader> c = newest_checkpoint(configuration_, run_, quiet);
   if (c) {
     last_ = restore(*c);
-    if (last_ > steps)
-      throw Error(ErrorKind::usage, "steps",
-                  fmt::format("{}: {} has done {} already", steps, io::display(run_), last_));
+    refuse_fewer_steps(steps, last_, run_);
     if (!quiet) print_error(fmt::format("{}: goes on at step {}\n", configuration_.experiment, last_));
   }
   write_configuration(run_, configuration_);
@@ -56,12 +59,14 @@ bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std
   return c.has_value();
 }
 
-FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet)
-    : folder_(folder / "checkpoints"), configuration_(c.without_steps()) {
+FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, std::int64_t steps, bool resume,
+                             bool quiet)
+    : folder_(folder / "checkpoints"), configuration_(c.without_steps()), steps_(steps) {
   if (!resume) return;
   found_ = newest_checkpoint(c, folder, quiet);
   if (found_) {
     before_ = found_->number<double>("seconds");
+    if (found_->contains("steps")) refuse_fewer_steps(steps, found_->number<std::int64_t>("steps"), folder);
     for (const std::string& name : split(found_->text("parts"), '\n')) parts_[name] = found_->numbers<double>(name);
     if (!quiet) print_error(fmt::format("{}: goes on with {} parts done\n", c.experiment, parts_.size()));
   }
@@ -86,6 +91,7 @@ void FinishedParts::keep(const std::string& name, const std::vector<double>& num
   c.put("configuration", configuration_);
   c.put("parts", names);
   save(c, "seconds", seconds());
+  save(c, "steps", steps_);
   io::save_checkpoint(folder_, static_cast<std::int64_t>(parts_.size()), c);
 }
 

@@ -58,8 +58,8 @@ class FinishedParts {
  public:
   // To resume is to begin with what the newest whole checkpoint has, to say how much that is, and to write the
   // configuration. Throws a data Error where there are checkpoints and none is whole, or where it is one of another
-  // configuration.
-  FinishedParts(const Common& c, const std::filesystem::path& folder, bool resume, bool quiet);
+  // configuration; a usage Error where its parts are of more than `steps` steps.
+  FinishedParts(const Common& c, const std::filesystem::path& folder, std::int64_t steps, bool resume, bool quiet);
 
   // The numbers of a part that is finished. May be called from several threads, as keep may.
   std::optional<std::vector<double>> find(const std::string& name) const;
@@ -75,6 +75,7 @@ class FinishedParts {
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
   std::string configuration_;
+  std::int64_t steps_;
   std::optional<implicit_diffusion::io::CheckpointReader> found_;
   std::map<std::string, std::vector<double>> parts_;
   double before_ = 0;

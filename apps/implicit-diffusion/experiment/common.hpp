@@ -3,7 +3,9 @@
 
 #include "implicit_diffusion/simd/level.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string>
@@ -28,10 +30,14 @@ struct ResolvedConfiguration {
   static ResolvedConfiguration from_text(const std::string& text);
 };
 
+// In bytes, of a file with an experiment: longer ones are not read, nor written as a resolved configuration.
+inline constexpr std::size_t longest_configuration = std::size_t{16} << 20;
+
 struct Common {
   std::string experiment, title;
   std::uint64_t seed = 0;
-  ResolvedConfiguration resolved;  // running it again gives the same run
+  ResolvedConfiguration resolved;             // running it again gives the same run
+  std::vector<std::filesystem::path> inputs;  // the files of samples that it names
 
   // The configuration without the number of steps: all that must not differ between a run and its continuation.
   std::string without_steps() const;

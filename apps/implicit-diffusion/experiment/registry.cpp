@@ -47,18 +47,19 @@ std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, con
     names.push_back(name);
   }
   const std::filesystem::path path(name_or_file);
-  if (path.extension() != ".toml" && !path.has_parent_path() && !std::filesystem::exists(path)) {
+  std::error_code error;
+  if (path.extension() != ".toml" && !path.has_parent_path() &&
+      !std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
     const auto near = nearest(name_or_file, names);
     throw Error(
         ErrorKind::usage, "experiment",
         fmt::format("no experiment is called {}{}", io::excerpt(name_or_file),
                     near ? fmt::format("; did you mean {}?", *near) : "; `implicit-diffusion list` shows them"));
   }
-  if (std::error_code none; std::filesystem::exists(path / "config.toml", none))
+  if (std::filesystem::exists(path / "config.toml", error))
     throw Error(ErrorKind::missing, io::display(path),
                 fmt::format("is a directory, a file is meant; did you mean {}?", io::display(path / "config.toml")));
-  constexpr std::size_t longest = 16 << 20;
-  return read(read_document(io::read_file(path, longest), io::display(path), path.stem().string(),
+  return read(read_document(io::read_file(path, longest_configuration), io::display(path), path.stem().string(),
                             path.has_parent_path() ? path.parent_path() : ".", overrides));
 }
 

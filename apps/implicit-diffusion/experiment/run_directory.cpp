@@ -2,14 +2,19 @@
 
 #include "experiment/console.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/checkpoint.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 
 namespace program {
@@ -24,42 +29,74 @@ bool is_repeat(const fs::path& p) {
 }
 
 constexpr std::array run_files{"config.toml", "summary.json",  "metrics.csv", "theta.npy",
-                               "samples.npy", "snapshots.npy", "report.html", "checkpoints"};
+                               "samples.npy", "snapshots.npy", "report.html"};
+constexpr const char* configuration_file = run_files.front();
+constexpr const char* checkpoints_folder = "checkpoints";
 // The folder of a comparison's single runs, below which each setting has its own.
 constexpr const char* settings_folder = "settings";
+
+bool is_run_file(const fs::path& name) { return std::ranges::find(run_files, name) != run_files.end(); }
+
+// The folders that may have a run in them, below one that has: of repeats, and of settings.
+std::vector<fs::path> inner_folders(const fs::path& folder) {
+  std::vector<fs::path> all = io::list_directory(folder / settings_folder);
+  std::ranges::copy_if(io::list_directory(folder), std::back_inserter(all), is_repeat);
+  return all;
+}
 
 // Removes what a run that was killed in the middle of writing a file has left of it.
 void clean(const fs::path& folder) {
   io::remove_temporaries(folder);
-  io::remove_temporaries(folder / "checkpoints");
-  for (const fs::path& p : io::list_directory(folder))
-    if (is_repeat(p)) clean(p);
-  for (const fs::path& p : io::list_directory(folder / settings_folder)) clean(p);
+  io::remove_temporaries(folder / checkpoints_folder);
+  for (const fs::path& p : inner_folders(folder)) clean(p);
 }
 
-io::FolderLock prepare_directory(const fs::path& folder, bool overwrite) {
-  std::error_code error;
-  if (fs::exists(folder, error) && !fs::is_directory(folder, error))
-    throw Error(ErrorKind::output, io::display(folder), "exists and is not a folder");
-  io::make_directory(folder);
-  io::FolderLock lock(folder);
-  clean(folder);
-  if (const std::vector<fs::path> there = io::list_directory(folder); !there.empty()) {
-    if (!overwrite)
-      throw Error(ErrorKind::output, io::display(folder),
-                  fmt::format("exists and is not empty; --output names another folder, --overwrite replaces the run in "
-                              "it{}",
-                              fs::exists(folder / "config.toml", error) ? ", --resume goes on with it" : ""));
-    std::vector<fs::path> old;
-    for (const char* name : run_files) old.push_back(folder / name);
-    std::copy_if(there.begin(), there.end(), std::back_inserter(old),
-                 [](const fs::path& p) { return is_repeat(p) || p.filename() == settings_folder; });
-    for (const fs::path& p : old) {
-      fs::remove_all(p, error);
-      if (error) throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + error.message());
-    }
+// A config.toml that this program wrote is in its form, line by line, with keys that it always writes and nobody needs
+// to. Any other is somebody else's.
+bool has_run(const fs::path& folder) try {
+  const std::string text = io::read_file(folder / configuration_file, longest_configuration);
+  const ResolvedConfiguration c = ResolvedConfiguration::from_text(text);
+  const auto has = [&](std::string_view key) {
+    return std::ranges::any_of(c.entries, [&](const auto& e) { return e.table.empty() && e.key == key; });
+  };
+  return has("experiment") && has("title") && has("seed") && c.text() == text;
+} catch (const Error&) {
+  return false;
+}
+
+bool has_result(const fs::path& folder) {
+  const std::vector<fs::path> inner = inner_folders(folder), saved = io::list_directory(folder / checkpoints_folder);
+  const auto is_there = [&](const char* name) {
+    std::error_code error;
+    return name != configuration_file && fs::exists(folder / name, error);
+  };
+  return std::ranges::any_of(saved, io::is_checkpoint) || std::ranges::any_of(run_files, is_there) ||
+         std::ranges::any_of(inner, has_result);
+}
+
+void remove_file(const fs::path& p) {
+  if (::unlink(p.c_str()) != 0 && errno != ENOENT)
+    throw Error(ErrorKind::output, io::display(p), "cannot be removed: " + std::generic_category().message(errno));
+}
+
+// Only a folder, and an empty one: not a file, nor a link to a folder, which is somebody else's.
+void remove_if_empty(const fs::path& folder) { ::rmdir(folder.c_str()); }
+
+// Removes the files of the run in a folder, and of those further in. What makes it known for a run, its configuration,
+// goes last, so that a removal that was cut off can be done again; the one of the folder itself may be kept.
+void remove_run(const fs::path& folder, bool with_configuration) {
+  for (const fs::path& p : inner_folders(folder)) {
+    remove_run(p, true);
+    remove_if_empty(p);
   }
-  return lock;
+  remove_if_empty(folder / settings_folder);
+  if (!has_run(folder)) return;
+  for (const fs::path& p : io::list_directory(folder / checkpoints_folder))
+    if (io::is_checkpoint(p)) remove_file(p);
+  remove_if_empty(folder / checkpoints_folder);
+  for (const char* name : run_files)
+    if (name != configuration_file) remove_file(folder / name);
+  if (with_configuration) remove_file(folder / configuration_file);
 }
 
 // The first line in which two configurations differ, in words.
@@ -71,20 +108,6 @@ std::string first_difference(const std::string& there, const std::string& here) 
                      other != b.end() ? io::excerpt(*other, longest) : "nothing more");
 }
 
-io::FolderLock resume_directory(const fs::path& folder, const std::string& configuration) {
-  require_run(folder);
-  const fs::path file = folder / "config.toml";
-  io::FolderLock lock(folder);
-  clean(folder);
-  Common there;
-  there.resolved = ResolvedConfiguration::from_text(io::read_file(file));
-  if (there.without_steps() != configuration)
-    throw Error(ErrorKind::usage, "--resume",
-                fmt::format("{} is of another configuration{}; only steps, --threads and --isa may differ",
-                            io::display(file), first_difference(there.without_steps(), configuration)));
-  return lock;
-}
-
 }  // namespace
 
 std::string_view to_string(Status status) {
@@ -94,9 +117,13 @@ std::string_view to_string(Status status) {
 bool is_replaced(const fs::path& folder, const fs::path& file) {
   std::error_code error;
   const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
-  if (inside.empty()) return false;
-  const bool is_run_file = std::find(run_files.begin(), run_files.end(), *inside.begin()) != run_files.end();
-  return is_run_file || is_repeat(*inside.begin()) || *inside.begin() == settings_folder;
+  return !inside.empty() && *inside.begin() != ".." && (is_run_file(file.filename()) || io::is_checkpoint(file));
+}
+
+bool is_result(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (io::is_checkpoint(file)) return has_run(folder / "..");
+  return is_run_file(file.filename()) && file.filename() != "report.html" && has_run(folder);
 }
 
 fs::path output_folder(const RunOptions& o, const Common& c) {
@@ -108,14 +135,60 @@ std::size_t thread_count(const RunOptions& o) {
 }
 
 void write_configuration(const fs::path& folder, const Common& c) {
-  io::write_file(folder / "config.toml", c.resolved.text());
+  io::write_file(folder / configuration_file, c.resolved.text());
 }
 
-OpenFolder open_folder(const RunOptions& o, const Common& c) {
-  const fs::path path = output_folder(o, c);
-  OpenFolder folder{path, o.resume ? resume_directory(path, c.without_steps()) : prepare_directory(path, o.overwrite)};
-  if (!o.resume) write_configuration(path, c);
-  return folder;
+OpenFolder::OpenFolder(const RunOptions& o, const Common& c) : path(output_folder(o, c)) {
+  if (o.resume) {
+    resume(c);
+  } else {
+    make(o.overwrite);
+    write_configuration(path, c);
+  }
+}
+
+OpenFolder::Undo::~Undo() {
+  if (std::uncaught_exceptions() == exceptions || !folder.lock_ || !folder.lock_->is_there()) return;
+  try {
+    if (folder.is_new_ && !has_result(folder.path)) remove_run(folder.path, true);
+    for (const fs::path& p : folder.made_) remove_if_empty(p);
+  } catch (const std::exception&) {
+    // what cannot be removed stays; the exception that is on its way says what went wrong
+  }
+}
+
+void OpenFolder::make(bool overwrite) {
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error))
+    throw Error(ErrorKind::output, io::display(path), "exists and is not a folder");
+  made_ = io::make_directory(path);
+  lock_.emplace(path);
+  clean(path);
+  is_new_ = io::list_directory(path).empty();
+  if (is_new_) return;
+  if (!has_run(path))
+    throw Error(
+        ErrorKind::output, io::display(path),
+        "is not empty, and there is no run in it that --overwrite could replace; --output names another folder");
+  if (!overwrite)
+    throw Error(ErrorKind::output, io::display(path),
+                "exists and is not empty; --output names another folder, --overwrite replaces the run in it, --resume "
+                "goes on with it");
+  is_new_ = true;
+  remove_run(path, false);
+}
+
+void OpenFolder::resume(const Common& c) {
+  require_run(path);
+  const fs::path file = path / configuration_file;
+  lock_.emplace(path);
+  clean(path);
+  Common there;
+  there.resolved = ResolvedConfiguration::from_text(io::read_file(file));
+  if (there.without_steps() != c.without_steps())
+    throw Error(ErrorKind::usage, "--resume",
+                fmt::format("{} is of another configuration{}; only steps, --threads and --isa may differ",
+                            io::display(file), first_difference(there.without_steps(), c.without_steps())));
 }
 
 void close_run(const fs::path& folder, const std::string& table, const RunOptions& o, const Experiment& experiment) {
@@ -129,6 +202,21 @@ void require_run(const fs::path& folder) {
   if (!fs::is_directory(folder, error)) throw Error(ErrorKind::missing, io::display(folder), "no such folder");
   if (!fs::exists(folder / "config.toml", error))
     throw Error(ErrorKind::missing, io::display(folder), "has no config.toml: not the folder of a run");
+}
+
+void require_same_seeds(const fs::path& folder, std::uint64_t first, std::size_t count) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::usage, "--resume", fmt::format("{} {}", io::display(folder), what));
+  };
+  const std::vector<fs::path> repeats = repeats_of(folder);
+  if (count == 1 && !repeats.empty())
+    refuse(fmt::format("has runs of {} seeds; --repeats goes on with them", repeats.size()));
+  std::error_code error;
+  for (const char* name : {checkpoints_folder, "metrics.csv"})
+    if (count > 1 && fs::exists(folder / name, error)) refuse("has a single run; it goes on without --repeats");
+  for (const fs::path& p : repeats)
+    if (const std::uint64_t seed = seed_of_repeat(p); count > 1 && (seed < first || seed - first >= count))
+      refuse(fmt::format("has a run of seed {}; --repeats {} would leave it out", seed, count));
 }
 
 std::vector<fs::path> repeats_of(const fs::path& folder) {

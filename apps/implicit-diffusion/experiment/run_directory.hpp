@@ -7,7 +7,9 @@
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/loop/state.hpp"
 
+#include <exception>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +20,34 @@ std::string_view to_string(implicit_diffusion::Status status);
 
 // The folder that the options name for an experiment; other runs are kept out of it until the lock goes. A new run: it
 // is made or, with --overwrite, the files of the run that was there go and nothing else; the configuration is written.
-// With --resume: it must be that of a run with the same configuration, but for the number of steps; config.toml stays
-// as it is until write_configuration, when it is certain that the run goes on.
-struct OpenFolder {
-  std::filesystem::path path;
-  implicit_diffusion::io::FolderLock lock;
+// If an exception ends the run before it has written a result, the configuration goes, and what was made for it. With
+// --resume: it must be that of a run with the same configuration, but for the number of steps; config.toml stays as it
+// is until write_configuration, when it is certain that the run goes on.
+class OpenFolder {
+ public:
+  OpenFolder(const RunOptions& o, const Common& c);
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  const std::filesystem::path path;
+
+ private:
+  struct Undo {
+    const OpenFolder& folder;
+    int exceptions = std::uncaught_exceptions();
+    Undo(const OpenFolder& of) : folder(of) {}
+    Undo(const Undo&) = delete;
+    Undo& operator=(const Undo&) = delete;
+    ~Undo();
+  };
+  void make(bool overwrite);
+  void resume(const Common& c);
+
+  bool is_new_ = false;                      // what is in it is of this run
+  std::vector<std::filesystem::path> made_;  // the innermost first
+  std::optional<implicit_diffusion::io::FolderLock> lock_;
+  Undo undo_{*this};  // the last: it goes first
 };
-OpenFolder open_folder(const RunOptions& o, const Common& c);
 void write_configuration(const std::filesystem::path& folder, const Common& c);
 std::filesystem::path output_folder(const RunOptions& o, const Common& c);
 // How many threads the options give a run.
@@ -35,9 +58,14 @@ void close_run(const std::filesystem::path& folder, const std::string& table, co
 
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
+// True if a run keeps what it has done under that name: the files of a run, but for its report.
+bool is_result(const std::filesystem::path& file);
 
 // Throws a missing Error unless there is a run in the folder.
 void require_run(const std::filesystem::path& folder);
+// Throws a usage Error unless runs with these seeds can go on with what is in the folder: a single run is not one of
+// repeats, and no seed that is there may be left out.
+void require_same_seeds(const std::filesystem::path& folder, std::uint64_t first, std::size_t count);
 // The folders of the single runs of one with --repeats; empty for a single run.
 std::vector<std::filesystem::path> repeats_of(const std::filesystem::path& folder);
 // The seed that the name of one of them says.

@@ -127,7 +127,8 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", seeds.size(), c.seed, largest_seed));
   const Interrupt interrupt;
-  const OpenFolder folder = open_folder(o, c);
+  const OpenFolder folder(o, c);
+  if (o.resume) require_same_seeds(folder.path, c.seed, seeds.size());
   if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, experiment);
 
   Progress progress(c.experiment, 1, static_cast<double>(steps), o.quiet);

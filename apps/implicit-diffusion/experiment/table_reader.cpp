@@ -103,13 +103,23 @@ std::vector<Matrix> TableReader::matrices(std::string_view key) {
 
 std::filesystem::path TableReader::locate(std::string_view key, const std::filesystem::path& folder) {
   const toml::node* n = find(key);
-  return n ? std::filesystem::absolute(folder / as_text(*n, key, "the name of a file")).lexically_normal()
-           : std::filesystem::path();
+  if (!n) return {};
+  const std::filesystem::path named = folder / as_text(*n, key, "the name of a file");
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(named, error);
+  if (error) throw Error(ErrorKind::missing, io::display(named), "the working folder is gone: " + error.message());
+  // Without "." in it. What ".." leads to is for the system to say: behind a link it is not the folder before it.
+  std::filesystem::path path;
+  for (const std::filesystem::path& part : absolute)
+    if (part != ".") path /= part;
+  return path;
 }
 
 std::filesystem::path TableReader::file(std::string_view key, const std::filesystem::path& folder) {
   const std::filesystem::path path = locate(key, folder);
-  if (!path.empty()) record(key, toml_string(path.string()));
+  if (path.empty()) return path;
+  record(key, toml_string(path.string()));
+  files_.push_back(path);
   return path;
 }
 
@@ -232,9 +242,16 @@ void finish(Common& c, const Document& d, const std::vector<const TableReader*>&
   for (const TableReader* t : tables) {
     t->finish(tables);
     t->append_to(c.resolved);
+    c.inputs.insert(c.inputs.end(), t->files().begin(), t->files().end());
   }
+  const std::string text = c.resolved.text();
+  if (text.size() > longest_configuration)
+    throw Error(ErrorKind::usage, d.where,
+                fmt::format("config.toml, with every value written out, would have {} bytes, more than the {} that can "
+                            "be read again: theta or another list is too long",
+                            text.size(), longest_configuration));
   try {
-    (void)toml::parse(c.resolved.text());
+    (void)toml::parse(text);
   } catch (const toml::parse_error&) {
     throw Error(ErrorKind::usage, d.where, "the name of a file or folder in it, or its own, is not UTF-8");
   }

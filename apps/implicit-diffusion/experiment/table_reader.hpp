@@ -78,6 +78,9 @@ class TableReader {
   // The same, recorded as an absolute path, so that the resolved configuration can be moved.
   std::filesystem::path file(std::string_view key, const std::filesystem::path& folder);
 
+  // All that file() returned.
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+
   // A key that was never asked for is a mistake. `others` are the tables that it may have been meant for.
   void finish(const std::vector<const TableReader*>& others) const;
 
@@ -135,6 +138,7 @@ class TableReader {
   const Document& document_;
   std::vector<std::string> known_;
   std::vector<std::pair<std::string, std::string>> recorded_;  // key, value
+  std::vector<std::filesystem::path> files_;
 };
 
 // Specs: what a file says of a built-in part, such as a potential. A spec is a struct with

@@ -119,7 +119,7 @@ bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::si
 }
 
 FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& context) {
-  FinishedParts parts(c, context.folder, context.resume, context.quiet);
+  FinishedParts parts(c, context.folder, c.steps, context.resume, context.quiet);
   Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const std::vector<double> inner(c.start.begin() + 1, c.start.end());

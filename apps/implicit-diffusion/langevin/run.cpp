@@ -41,11 +41,50 @@ Summary summarise(const LangevinConfiguration& c, const RunResult& r, const Reco
   return s;
 }
 
-bool save_run(io::CheckpointWriter& c, const RunState& state, const Recorder& recorder) {
+// The files of samples that a run goes on reading after its start, by their keys, with a hash of what is in each.
+class SampleHashes {
+ public:
+  explicit SampleHashes(const LangevinConfiguration& c) {
+    if (c.reference && c.reference->data) add("reference.data", c, *c.reference->data);
+    const bool starts_anew = has_inner_steps(c.method) && !c.warm_start;
+    if (c.start.samples && starts_anew) add("start.samples", c, *c.start.samples);
+  }
+
+  void save(io::CheckpointWriter& to) const {
+    for (const Entry& e : entries_) io::save(to, section_of(e), e.crc);
+  }
+  // Throws a usage Error where a file is not what it was.
+  void compare(const io::CheckpointReader& from) const {
+    for (const Entry& e : entries_)
+      if (from.contains(section_of(e)) && from.number<std::uint32_t>(section_of(e)) != e.crc)
+        throw Error(ErrorKind::usage, e.key,
+                    fmt::format("{} has changed since this run began: --resume needs the samples of then",
+                                io::display(e.file)));
+  }
+
+ private:
+  struct Entry {
+    std::string key;
+    std::filesystem::path file;
+    std::uint32_t crc = 0;
+  };
+  static std::string section_of(const Entry& e) { return "crc-" + e.key; }
+  void add(const char* key, const LangevinConfiguration& c, const SampleFile& file) {
+    const Population<float>& x = file.samples(c.potential.make().dimension());
+    Entry e{key, file.path()};
+    for (std::size_t j = 0; j < x.dimension(); ++j) e.crc = io::crc32(io::bytes_of(x.coordinate(j)), e.crc);
+    entries_.push_back(std::move(e));
+  }
+
+  std::vector<Entry> entries_;
+};
+
+bool save_run(io::CheckpointWriter& c, const RunState& state, const Recorder& recorder, const SampleHashes& hashes) {
   if (find_nonfinite(state.population) || !all_finite(state.theta) || !all_finite(state.optimizer.memory().list()))
     return false;
   save(c, state);
   recorder.save(c);
+  hashes.save(c);
   return true;
 }
 
@@ -85,8 +124,10 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   Workers workers(context.threads);
   Recorder recorder(c, &workers);
   Checkpoints checkpoints(c, context.folder, c.checkpoint_every);
+  const SampleHashes hashes(c);
   const auto go_on = [&](RunState& state) {
     checkpoints.resume(c.steps, context.quiet, [&](const io::CheckpointReader& from) {
+      hashes.compare(from);
       restore(from, state);
       recorder.restore(from, state.theta.size());
       return state.step;
@@ -97,7 +138,8 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
       c, &workers,
       [&](const RunState& state) {
         recorder(state);
-        checkpoints.write_if_due(state.step, [&](io::CheckpointWriter& to) { return save_run(to, state, recorder); });
+        checkpoints.write_if_due(state.step,
+                                 [&](io::CheckpointWriter& to) { return save_run(to, state, recorder, hashes); });
         progress(state.step, recorder.last());
       },
       context.stop, context.resume ? go_on : std::function<void(RunState&)>());
@@ -108,7 +150,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   done.table = closing_table(done.summary);
   write_run(context.folder, r, recorder, done.summary);
   if (!diverged)  // the last, after the files of the run
-    checkpoints.write(r.state.step, [&](io::CheckpointWriter& to) { return save_run(to, r.state, recorder); });
+    checkpoints.write(r.state.step, [&](io::CheckpointWriter& to) { return save_run(to, r.state, recorder, hashes); });
   return done;
 }
 

@@ -158,7 +158,11 @@ void restore(const CheckpointReader& reader, const std::string& name, T& value) 
   reader.read(name, size_in_bytes(value), [&value](const PieceSource& source) { take_pieces(value, source); });
 }
 
-// Writes step-N.checkpoint, then removes those that are older than the newest two.
+// True if a file is called like one.
+bool is_checkpoint(const std::filesystem::path& file);
+
+// Writes step-N.checkpoint, then removes those that are older than the newest two. The folder is made where there is
+// none; an output Error where the one it belongs in is not there either.
 void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, const CheckpointWriter& checkpoint);
 
 // The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are

@@ -67,7 +67,7 @@ class FileReader {
 };
 
 // Puts the bytes under the name, which may exist (a symbolic link is replaced, not followed). Throws Error: output if
-// no file can be made there; io, naming the reason and the number of bytes, if one could be made but not filled,
+// no file can be made there, or the name is that of a folder, a pipe or a device, or of a link to one; io, naming the reason and the number of bytes, if one could be made but not filled,
 // flushed or renamed. The old file, if any, is untouched then, and no new one is there; the one exception is a failure
 // of the very last step, flushing the folder.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
@@ -87,6 +87,7 @@ class FileWriter {
 
  private:
   void write(std::string_view bytes);
+  std::uint32_t read_back() const;  // the CRC-32 of what the disk gives back
   [[noreturn]] void fail(int error) const;
 
   std::filesystem::path path_;
@@ -99,9 +100,9 @@ class FileWriter {
 // The CRC-32 of zlib, of bytes that follow those with the CRC `before`.
 std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
 
-// Makes the folder and those above it, and flushes the folders that they are in; one that exists is fine. Throws Error:
-// output if it cannot be made, io if it cannot be flushed.
-void make_directory(const std::filesystem::path& path);
+// Makes the folder and those above it, and flushes the folders that they are in; one that exists is fine. Returns those
+// that were not there, the innermost first. Throws Error: output if it cannot be made, io if it cannot be flushed.
+std::vector<std::filesystem::path> make_directory(const std::filesystem::path& path);
 
 // What is in a folder, in no order; nothing where there is no such folder. Throws an io Error if it cannot be read.
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& path);
@@ -113,11 +114,22 @@ void remove_temporaries(const std::filesystem::path& folder);
 // Keeps a folder to one writer for as long as it lives: a second lock, of this process or another, is refused with an
 // output Error. It is the system's lock on the folder itself, so no file shows it, and it goes with the process however
 // that ends. Only those who ask for a lock are held off. Where the file system has no locks, nobody is.
+//
+// If the folder is moved or removed meanwhile, its name may come to be another's. So for as long as a lock lives, this
+// process makes no file and no folder below that name unless it still leads to the same folder: an output Error.
 class FolderLock {
  public:
-  explicit FolderLock(const std::filesystem::path& folder);
+  explicit FolderLock(std::filesystem::path folder);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+  const std::filesystem::path& path() const { return path_; }
+  // False where the folder was moved or removed.
+  bool is_there() const;
 
  private:
+  std::filesystem::path path_;
   Descriptor folder_;
 };
 

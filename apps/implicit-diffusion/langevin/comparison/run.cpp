@@ -94,7 +94,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   const std::size_t threads = thread_count(o);
   for (const Setting& s : c.settings) check_inputs(s.configuration, o);
   const Interrupt interrupt;
-  const OpenFolder folder = open_folder(o, c);
+  const OpenFolder folder(o, c);
   const auto begin = std::chrono::steady_clock::now();
   const double seconds_before = o.resume ? seconds_so_far(folder.path) : 0;
 
