@@ -321,6 +321,8 @@ std::string to_html(const Page& page) {
          escape(page.title) + "</h1>\n";
   if (!page.subtitle.empty()) out += fmt::format("<p class=\"subtitle\">{}</p>\n", escape(page.subtitle));
   if (!page.notice.empty()) out += fmt::format("<p class=\"notice\">{}</p>\n", escape(page.notice));
+  for (const std::string& warning : page.warnings)
+    out += fmt::format("<p class=\"notice\"><strong>Warning:</strong> {}</p>\n", escape(warning));
   out += facts_html(page.facts) + "</header>\n<main>\n";
   for (const Section& section : page.sections) out += section_html(section);
   out += "</main>\n";

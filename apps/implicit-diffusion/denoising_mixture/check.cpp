@@ -1,6 +1,8 @@
-// A diffusion of a mixture: products of its score, the adjoint of its chain, and the path KL against the likelihoods of
-// its steps.
-#include "denoising_mixture/experiment.hpp"
+// A diffusion of a mixture: products of its score, the adjoint of its chain, the path KL against the likelihoods of its
+// steps, and whether the gradient of a batch can be trusted: how heavy its tails are, and on the line the mean of many
+// batches against the exact gradient.
+#include "denoising_mixture/exact_gradient.hpp"
+#include "denoising_mixture/tails.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
@@ -76,6 +78,57 @@ std::vector<double> log_ratios(Chain<double>& x, const PathBatch<double>& b) {
   return ratios;
 }
 
+// On the chain of a run, or of 256 steps where that has more.
+void check_gradient_of_batches(const DenoisingConfiguration& c, const std::vector<double>& theta,
+                               std::vector<CheckRow>& rows) {
+  const std::size_t steps = std::min<std::size_t>(256, static_cast<std::size_t>(c.steps_per_sample));
+  const std::vector zero{0.0};
+  const double share = gradient_concentration(c, theta, steps, 1000).tail_share;
+  rows.push_back(compare("gradient, share of its largest 1 %", zero, std::vector{share}, largest_tail_share));
+
+  const char* const what = "gradient of 100 batches, exact density";
+  if (c.base.dimension() != 1) return;
+  if (c.dynamics != Dynamics::euler_sde) {
+    rows.push_back(left_out(what, "the ODE has no density to propagate"));
+    return;
+  }
+  if (share > largest_tail_share) {  // any mean would do
+    rows.push_back(left_out(what, "batches do not show their standard error"));
+    return;
+  }
+  const TimeGrid grid = c.grid(steps);
+  const std::optional<std::vector<double>> exact = exact_gradient(c, grid, theta);
+  if (!exact) {
+    rows.push_back(left_out(what, "components pass into one another too narrowly for a grid"));
+    return;
+  }
+  constexpr std::size_t batches = 100, size = 500;
+  const Noise noise(c.seed);
+  const MixtureModel model = c.model();
+  ReverseChain<float> chain(model.score<float>(), grid, {.normals = normals_of<float>(noise)},
+                            std::pair{model.score<float>(), model.parameters_of(c.base)});
+  PathGradient<float> gradient(chain, LinearReward{c.direction}, {c.lambda, c.beta});
+  PathBatch<float> b = PathBatch<float>::of(Population<float>(size, 1));
+  BatchMeans means(theta.size());
+  std::vector<double> g(theta.size());
+  for (std::size_t k = 0; k < batches; ++k) {
+    DenoisingStart<float>{noise}.draw(b, static_cast<std::int64_t>(k));
+    gradient.sample_and_estimate(b, theta, {}, g);
+    means.add(g);
+  }
+  const std::vector<double> errors = means.standard_error();
+  rows.push_back(compare_means(what, *exact, means.mean(), errors));
+  const char* const wrong = "  1.1 times the estimate";
+  std::vector<double> more = means.mean();
+  double seen = 0;
+  for (std::size_t j = 0; j < more.size(); ++j) {
+    seen = std::max(seen, 0.1 * std::abs((*exact)[j]) / errors[j]);
+    more[j] *= 1.1;
+  }
+  rows.push_back(seen > 2 * largest_z ? must_be_off(compare_means(wrong, *exact, more, errors))
+                                      : left_out(wrong, "a tenth is too little to be seen"));
+}
+
 std::vector<CheckRow> check_denoising_mixture(const DenoisingConfiguration& c) {
   std::vector<CheckRow> rows;
   const std::vector zero{0.0};
@@ -127,6 +180,7 @@ std::vector<CheckRow> check_denoising_mixture(const DenoisingConfiguration& c) {
   }
   rows.push_back(compare_means("path KL against likelihoods", zero, means.mean(), means.standard_error()));
   rows.push_back(must_be_off(compare_means("  without the factor 1/4", zero, wrong.mean(), wrong.standard_error())));
+  check_gradient_of_batches(c, noisy.theta, rows);
   return rows;
 }
 

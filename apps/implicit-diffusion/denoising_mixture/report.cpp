@@ -1,4 +1,5 @@
 #include "denoising_mixture/results.hpp"
+#include "experiment/warnings.hpp"
 #include "figures/law_pictures.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
@@ -149,6 +150,7 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
       .title = e.title,
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
       .notice = notice_of(results, runs, std::max<std::size_t>(1, e.settings.size())),
+      .warnings = messages_of(read_warnings(j)),
       .footer = footer};
   page.facts = {
       {"KL", figure_text(first.column("exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},

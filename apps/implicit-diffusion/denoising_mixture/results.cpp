@@ -1,5 +1,7 @@
 #include "denoising_mixture/results.hpp"
 
+#include "experiment/warnings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,6 +62,7 @@ Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, s
             {"tilted_weights", tilted.weights},
             {"tilted_means", means_of(tilted)},
             {"results", Json::array()}};
+  std::vector<NamedWarnings> warnings;
   for (const auto& r : rows) {
     if (!r) continue;
     if (s.more["results"].empty()) {
@@ -72,7 +75,11 @@ Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, s
       s.seconds = r->seconds;
     }
     s.more["results"].push_back(json_of(*r));
+    const DenoisingConfiguration& of = *r->configuration;
+    warnings.push_back(
+        {fmt::format("{} {} with {} slots", to_string(of.loop), to_string(of.dynamics), of.slots), r->warnings});
   }
+  s.warnings = warnings_over(warnings);
   return s;
 }
 

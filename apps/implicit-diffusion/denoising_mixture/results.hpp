@@ -27,6 +27,7 @@ struct DenoisingRow {
   double path_kl = 0, seconds = 0;
   implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
   std::size_t memory_bytes = 0;                       // populations, queue and paths
+  std::vector<Warning> warnings = {};
 };
 using DenoisingRows = std::vector<std::optional<DenoisingRow>>;  // one is missing where an interrupt came before it
 

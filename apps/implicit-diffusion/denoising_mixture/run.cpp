@@ -1,10 +1,12 @@
 #include "denoising_mixture/results.hpp"
+#include "denoising_mixture/tails.hpp"
 
 #include "experiment/checkpoints.hpp"
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
 #include "experiment/recorder.hpp"
 #include "experiment/runs.hpp"
+#include "experiment/warnings.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
@@ -16,6 +18,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 
 namespace program {
@@ -184,12 +187,44 @@ class Run {
                      .step_cost = step_cost_,
                      .memory_bytes = memory};
     rows_.write(context_.folder);
+    if (outcome_.status == Status::completed && s.step > 0) row.warnings = warnings(s.theta);
     if (outcome_.status == Status::diverged) return row;
     if (const Batch* b = finished(s))
       io::write_file(context_.folder / "samples.npy",
                      io::npy_bytes(to_rows(b->points), std::array{b->points.size(), b->points.dimension()}));
     checkpoints_.write(s.step, [&](io::CheckpointWriter& c) { return save_run(c, s); });
     return row;
+  }
+
+  std::vector<Warning> warnings(const std::vector<double>& theta) const {
+    std::vector<Warning> all;
+    if (auto tails = warn_of_tails(theta)) all.push_back(std::move(*tails));
+    if (context_.shortened) return all;
+    const bool known = std::isfinite(rows_.column("exact_kl").back());
+    if (auto moving = warn_if_moving(known ? "KL to the tilted law" : "objective",
+                                     rows_.column(known ? "exact_kl" : "objective")))
+      all.push_back(std::move(*moving));
+    return all;
+  }
+
+  // One if the gradient at the end rests on a few of the samples, which are drawn for this alone.
+  std::optional<Warning> warn_of_tails(const std::vector<double>& theta) const {
+    // It takes a tenth of the time of the run at most.
+    constexpr std::int64_t most = 1000, fewest = 200, samples = 16, share = 10, longest = 100'000;
+    const std::int64_t groups = std::min(most, c_.steps * c_.batch / (samples * share));
+    if (groups < fewest || c_.steps_per_sample * static_cast<std::int64_t>(c_.base.dimension()) > longest)
+      return std::nullopt;
+    const Concentration found = gradient_concentration(c_, theta, static_cast<std::size_t>(c_.steps_per_sample),
+                                                       static_cast<std::size_t>(groups));
+    if (found.tail_share <= largest_tail_share) return std::nullopt;
+    return Warning{
+        warning_kind::heavy_tails,
+        fmt::format(
+            "the gradient rests on a few samples: among {} groups of {} the largest 1 % have {:.0f} % of its "
+            "variance (of normal numbers 8 %), so that most batches of {} miss what counts, and theta may have "
+            "stopped short or gone astray; the modes of the base are too far apart for gradients along paths: a "
+            "larger batch may help, modes closer together do",
+            groups, samples, 100 * found.tail_share, c_.batch)};
   }
 
   const DenoisingConfiguration& c_;
@@ -261,7 +296,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
   double work = 0;
   for (const std::size_t i : order) {
     const auto& s = e.settings[i];
-    folders.push_back({&s.configuration, folder.path / "settings" / s.folder, step_work(i)});
+    folders.push_back({&s.configuration, folder.path / "settings" / s.folder, step_work(i), o.quick});
     work += work_of(i);
   }
   Progress progress(e.experiment, e.settings.size(), work, o.quiet);
@@ -301,6 +336,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
     return code;
   }
   close_run(folder.path, closing_table(e.single, e.settings, rows, s.status, s.seconds), o, experiment);
+  print_warnings(s.warnings);
   if (code == exit_diverged && diverged) complain(fmt::format("{}: {}", e.experiment, describe_divergence(*diverged)));
   return code;
 }

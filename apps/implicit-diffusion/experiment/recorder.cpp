@@ -4,6 +4,7 @@
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace program {
@@ -19,6 +20,14 @@ void RowRecorder::add(std::int64_t step, std::vector<double> row, std::span<cons
 void RowRecorder::add_last(std::vector<double> row, std::span<const double> theta) {
   add(last_step_, std::move(row), theta);
   beyond_ = 1;
+}
+
+std::vector<double> RowRecorder::column(std::string_view name) const {
+  const auto at = static_cast<std::size_t>(std::ranges::find(header_, name) - header_.begin());
+  std::vector<double> values;
+  if (at < header_.size())
+    for (const std::vector<double>& row : rows_) values.push_back(row[at]);
+  return values;
 }
 
 double RowRecorder::seconds() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,8 @@ class RowRecorder {
   void add_last(std::vector<double> row, std::span<const double> theta);
 
   const std::vector<double>& last_row() const { return rows_.back(); }
+  // All values of a column so far; empty where there is no column of that name.
+  std::vector<double> column(std::string_view name) const;
 
   // Since the clock was started, with the seconds of the runs that this one goes on from.
   void start_clock() {

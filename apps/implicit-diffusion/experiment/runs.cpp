@@ -3,6 +3,7 @@
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
 #include "experiment/task_pool.hpp"
+#include "experiment/warnings.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
@@ -46,7 +47,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
                 const Experiment& experiment) {
   const std::size_t threads = thread_count(o);
   std::vector<FolderRun> folders;
-  for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed)});
+  for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed), 1, o.quick});
   const auto begin = std::chrono::steady_clock::now();
   const Common& first = *seeds.front();
   Progress progress(first.experiment, seeds.size(), static_cast<double>(steps) * static_cast<double>(seeds.size()),
@@ -77,6 +78,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
 
   if (!o.no_report) io::write_file(folder / "report.html", experiment.report(folder));
   print(repeats_table(summaries, over) + io::display(o.no_report ? folder : folder / "report.html") + "\n");
+  print_warnings(over.warnings);
   for (const auto& r : results)
     if (r && !r->complaints.empty()) {
       complain(fmt::format("{}: {}", first.experiment, r->complaints.front()));
@@ -100,6 +102,7 @@ void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool r
         run(i, {.folder = r.folder,
                 .threads = threads / at_once,
                 .resume = resume,
+                .shortened = r.shortened,
                 .stop = stop,
                 .progress = progress,
                 .weight = r.weight});
@@ -136,10 +139,12 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
                                 .threads = thread_count(o),
                                 .resume = o.resume,
                                 .quiet = o.quiet,
+                                .shortened = o.quick,
                                 .stop = interrupt.token(),
                                 .progress = &progress});
   progress.finish();
   close_run(folder.path, r.table, o, experiment);
+  print_warnings(r.summary.warnings);
   for (const std::string& complaint : r.complaints) complain(fmt::format("{}: {}", c.experiment, complaint));
   return exit_code(r.summary.status, interrupt.signal());
 }

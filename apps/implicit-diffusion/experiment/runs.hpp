@@ -21,7 +21,8 @@ struct RunContext {
   std::filesystem::path folder;  // exists, with config.toml
   std::size_t threads = 1;
   bool resume = false;
-  bool quiet = true;  // it says nothing of its own
+  bool quiet = true;       // it says nothing of its own
+  bool shortened = false;  // by --quick: that it ends too early is no news
   std::stop_token stop;
   Progress* progress = nullptr;
   double weight = 1;  // of a step, in it
@@ -38,7 +39,8 @@ struct FinishedRun {
 struct FolderRun {
   const Common* configuration;
   std::filesystem::path folder;
-  double weight = 1;  // of its steps, for the time that is left
+  double weight = 1;       // of its steps, for the time that is left
+  bool shortened = false;  // by --quick
 };
 // They are spread over the threads first, in the given order, and what is left over goes into each.
 void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,

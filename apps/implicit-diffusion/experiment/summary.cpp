@@ -1,5 +1,6 @@
 #include "experiment/summary.hpp"
 
+#include "experiment/warnings.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -40,6 +41,8 @@ Json json_of(const Summary& s) {
   j["version"] = IMPLICIT_DIFFUSION_VERSION;
   j["format"] = 1;
   if (s.permutation) j["permutation"] = *s.permutation;
+  j["warnings"] = Json::array();
+  for (const Warning& w : s.warnings) j["warnings"].push_back({{"kind", w.kind}, {"message", w.message}});
   j.update(s.more);
   return j;
 }
@@ -95,6 +98,9 @@ Summary summary_over(const std::vector<Summary>& runs) {
   over.theta.clear();
   over.reached.clear();
   over.permutation.reset();
+  std::vector<NamedWarnings> warnings;
+  for (const Summary& r : runs) warnings.push_back({fmt::format("seed {}", r.seed), r.warnings});
+  over.warnings = warnings_over(warnings);
   over.gradient_evaluations = 0;
   over.seconds = 0;
   for (const Summary& r : runs) {
@@ -125,6 +131,13 @@ std::string to_json(const Summary& over, const std::vector<Summary>& runs) {
   return j.dump(2) + "\n";
 }
 
+std::vector<Warning> read_warnings(const Json& summary) {
+  std::vector<Warning> all;
+  if (const Json* warnings = find(summary, "warnings"); warnings && warnings->is_array())
+    for (const Json& w : *warnings) all.push_back({read_text(w, "kind"), read_text(w, "message")});
+  return all;
+}
+
 Summary read_summary(const std::string& text, const std::string& where) {
   const Json j = parse_object(text, where);
   Summary s;
@@ -135,6 +148,7 @@ Summary read_summary(const std::string& text, const std::string& where) {
   s.steps = read_integer(j, "steps");
   s.seconds = number_or_nan(j, "seconds");
   for (const FigureName& f : figure_names) s.figures.*f.value = number_or_nan(j, f.key);
+  s.warnings = read_warnings(j);
   if (const Json* steps = find(j, "first_step_at")) {
     if (!steps->is_object()) throw Error(ErrorKind::data, where, "first_step_at: not an object");
     for (const auto& [threshold, step] : steps->items())

@@ -56,6 +56,11 @@ struct Reached {
   std::optional<std::int64_t> step, gradient_evaluations;
 };
 
+// A reason not to trust the result of a run that came to its end (experiment/warnings.hpp).
+struct Warning {
+  std::string kind, message;
+};
+
 struct Summary {
   std::string experiment, method;
   std::uint64_t seed = 0;
@@ -69,7 +74,8 @@ struct Summary {
   std::uint64_t threads = 1;
   std::string isa;                                      // the level of the kernels
   std::optional<std::vector<std::size_t>> permutation;  // learnt components of a mixture to those of the target
-  Json more = Json::object();                           // keys of the experiment's own
+  std::vector<Warning> warnings;
+  Json more = Json::object();  // keys of the experiment's own
 };
 
 // The beginning of one: experiment, seed, and what it runs on.
@@ -82,6 +88,9 @@ Summary summary_over(const std::vector<Summary>& runs);
 // summary.json of one run, and of repeats: the summary over them, the seeds, and the summary of each.
 std::string to_json(const Summary& s);
 std::string to_json(const Summary& over, const std::vector<Summary>& runs);
+
+// The warnings of a summary; none where it has no list of them.
+std::vector<Warning> read_warnings(const Json& summary);
 
 // What reports need of the summary.json of one run. Throws a data Error that begins with `where` unless it is an object
 // with a status; figures that are missing are NaN, and texts empty.

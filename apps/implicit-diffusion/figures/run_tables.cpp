@@ -1,5 +1,6 @@
 #include "figures/run_tables.hpp"
 
+#include "experiment/warnings.hpp"
 #include "figures/curves.hpp"
 #include "figures/tables.hpp"
 
@@ -49,6 +50,12 @@ std::string runs_notice(std::span<const RunTable* const> runs, bool with_parents
   return text;
 }
 
+std::vector<std::string> runs_warnings(std::span<const RunTable* const> runs, bool with_parents) {
+  std::vector<NamedWarnings> all;
+  for (const RunTable* run : runs) all.push_back({run_name(*run, with_parents), run->summary.warnings});
+  return messages_of(warnings_over(all));
+}
+
 report::Section runs_section(std::span<const RunTable* const> runs, bool with_parents) {
   report::Table t{{"run", "method", "seed", "status", "steps"}, {}};
   for (const RunTable* run : runs)
@@ -86,6 +93,7 @@ report::Page repeats_page(const Common& c, const std::string& what, std::span<co
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}, {} seeds from {}", what, runs.size(), c.seed),
                     .notice = runs_notice(runs, false),
+                    .warnings = runs_warnings(runs, false),
                     .footer = footer};
   if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
   for (const FigureName& f : figure_names) {

@@ -13,6 +13,8 @@ std::string folder_name(const RunTable& run);
 
 // Which of them did not come to their end. With parents, repeats are called by the folder that holds them too.
 std::string runs_notice(std::span<const RunTable* const> runs, bool with_parents);
+// What they warn of.
+std::vector<std::string> runs_warnings(std::span<const RunTable* const> runs, bool with_parents);
 // A row for each run, with the columns in which one of them has something.
 implicit_diffusion::report::Section runs_section(std::span<const RunTable* const> runs, bool with_parents);
 

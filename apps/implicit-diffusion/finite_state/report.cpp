@@ -1,3 +1,4 @@
+#include "experiment/warnings.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "finite_state/experiment.hpp"
@@ -54,6 +55,7 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
   report::Page page{.title = c.title,
                     .subtitle = fmt::format("{}, seed {}: {} states, {} samples, {} steps", c.experiment, c.seed,
                                             c.ring.states, c.particles, c.steps),
+                    .warnings = messages_of(read_warnings(j)),
                     .footer = footer};
   const double best = number_or_nan(j, "best_objective"), best_reward = number_or_nan(j, "best_reward");
   page.facts = {{"Exact reward", fixed(number_or_nan(j, "exact_reward"), 4), "under the chain’s law"},

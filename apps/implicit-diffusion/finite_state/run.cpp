@@ -1,6 +1,7 @@
 #include "experiment/checkpoints.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/task_pool.hpp"
+#include "experiment/warnings.hpp"
 #include "finite_state/experiment.hpp"
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -199,6 +200,8 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   s.figures = {main.reward.back(), main.exact_reward.back(), main.kl.back()};
   s.gradient_evaluations = s.steps;
   s.seconds = seconds;
+  if (status == Status::completed && !context.shortened)
+    if (auto moving = warn_if_moving("objective", main.objective)) s.warnings.push_back(std::move(*moving));
   Json& more = s.more;
   more["results"] = Json::array();
   for (const GradientTiming& r : timings)

@@ -7,6 +7,7 @@
 //
 // and the sampler by what it does to many copies of one point, and to chains that have been running for ever:
 //
+//     step_size                 below the largest for which the chain is stable
 //     one step                  mean and variance of x' - x: -g dV/dx and 2 g
 //     stationary law            of a quadratic potential: covariance (P - g P^2 / 2)^-1, which is not P^-1
 //
@@ -82,6 +83,15 @@ void check_derivatives(const ProbePoints& probes, Rows& rows) {
         gradients_theta(fast, single, probes.parameters));
   rows.push_back(must_be_off(
       compare_at_points("  dV/dx times 1.001", dx_quotients, scaled(dx, 1.001), probes.unit_x, difference_error)));
+}
+
+// The chain of a step beyond the limit goes to infinity, whatever else is right.
+void check_step_size(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
+  const auto limit = probes.exact.largest_stable_step();
+  if (!limit) return;
+  const double below_one = std::nextafter(1.0, 0.0);
+  rows.push_back(compare("step_size over the largest stable", std::vector{0.0}, std::vector{c.step_size / *limit},
+                         std::vector{below_one}));
 }
 
 // One step from many copies of the point at which V is steepest. The standard errors are known: sqrt(2 g / n) of the
@@ -276,6 +286,7 @@ Rows check_langevin(const LangevinConfiguration& c) {
   Rows rows;
   const ProbePoints probes(c, c.start.theta);
   check_derivatives(probes, rows);
+  check_step_size(c, probes, rows);
   check_step(c, probes, rows);
   if (const auto* quadratic = std::get_if<QuadraticSpec>(&c.potential.part))
     check_stationary_law(c, quadratic->precision, probes, rows);

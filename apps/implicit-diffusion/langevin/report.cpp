@@ -1,5 +1,6 @@
 #include "langevin/experiment.hpp"
 
+#include "experiment/warnings.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "langevin/curves.hpp"
@@ -219,6 +220,7 @@ std::string run_report(const RunFiles& run) {
   report::Page page{.title = run.configuration.title,
                     .subtitle = subtitle(run),
                     .notice = notice(run),
+                    .warnings = messages_of(run.summary.warnings),
                     .facts = facts(run),
                     .footer = footer};
   if (has_law(run)) page.sections.push_back(LawPictures(run).section());

@@ -7,6 +7,7 @@
 #include "langevin/diverged.hpp"
 #include "langevin/files.hpp"
 #include "langevin/match_components.hpp"
+#include "langevin/warnings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -146,6 +147,8 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   const bool diverged = r.outcome.status == Status::diverged;
   recorder.finish(r.state, diverged);
   FinishedRun done{summarise(c, r, recorder, context.threads), {}, {}};
+  if (r.outcome.status == Status::completed)
+    done.summary.warnings = langevin_warnings(c, r.state, recorder.rows(), context.shortened);
   if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c));
   done.table = closing_table(done.summary);
   write_run(context.folder, r, recorder, done.summary);

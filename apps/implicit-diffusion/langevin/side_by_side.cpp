@@ -68,6 +68,7 @@ std::string side_by_side_report(const std::vector<std::filesystem::path>& folder
   report::Page page{.title = "Comparison of runs",
                     .subtitle = fmt::format("{}{} runs", one_experiment ? first.experiment + ", " : "", runs.size()),
                     .notice = runs_notice(all, true),
+                    .warnings = runs_warnings(all, true),
                     .footer = footer};
   add_langevin_curves(page, groups, first);
   const std::int64_t cost = gradient_evaluations_per_step(first);

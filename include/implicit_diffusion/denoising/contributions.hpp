@@ -15,8 +15,8 @@
 
 namespace implicit_diffusion {
 
-// The gradients of `groups` batches of a few fresh samples each, at theta: 16 samples cost as much as one. The chain has
-// one slot. For models that are written point by point.
+// The gradients of `groups` batches of a few fresh samples each, at theta: 16 samples cost as much as one. The chain
+// has one slot. For models that are written point by point.
 template <class Real>
 std::vector<std::vector<double>> group_gradients(ReverseChain<Real>& chain, const Reward<Real>& reward,
                                                  const DenoisingObjective& objective, const DenoisingStart<Real>& start,

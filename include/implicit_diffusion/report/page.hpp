@@ -55,6 +55,7 @@ struct Page {
   std::string title;
   std::string subtitle;
   std::string notice = {};  // what the reader must know before anything else, such as that the run failed
+  std::vector<std::string> warnings = {};  // why what follows may be wrong, each a paragraph of its own
   std::vector<Fact> facts = {};
   std::vector<Section> sections = {};
   std::string footer = {};

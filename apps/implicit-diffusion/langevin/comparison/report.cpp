@@ -181,6 +181,7 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
   const LangevinComparison& c = configuration();
   std::vector<SettingRuns> all;
   std::vector<ComparisonRow> rows;
+  std::vector<NamedWarnings> warnings;
   std::size_t found = 0;
   for (const Setting& setting : c.settings) {
     SettingRuns s{&setting, {}};
@@ -188,6 +189,7 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
     for (std::int64_t k = 0; k < c.seeds; ++k)
       if (auto run = read_finished(folder, setting, c.seed + static_cast<std::uint64_t>(k))) {
         summaries.push_back(run->summary);
+        warnings.push_back(warnings_of(setting, run->summary));
         s.runs.push_back(std::move(*run));
       }
     if (s.runs.empty()) continue;
@@ -203,6 +205,7 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
       .subtitle = fmt::format("{}: {} setting{}, {} seeds from {}, {} steps", c.experiment, all.size(),
                               all.size() == 1 ? "" : "s", c.seeds, c.seed, c.settings.front().configuration.steps),
       .notice = found < wanted ? fmt::format("Only {} of {} runs are there.", found, wanted) : "",
+      .warnings = messages_of(warnings_over(warnings)),
       .footer = footer};
   if (const ComparisonRow* r = find_row(rows, Method::implicit)) {
     page.facts.push_back({"Exact reward", minus(figure_text(r->exact_reward, 4)), "Implicit Diffusion, median"});

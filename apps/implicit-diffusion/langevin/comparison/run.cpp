@@ -73,6 +73,12 @@ std::vector<Task> tasks_of(const LangevinComparison& c) {
 
 }  // namespace
 
+NamedWarnings warnings_of(const Setting& setting, const Summary& run) {
+  NamedWarnings n{fmt::format("{} with seed {}", setting.folder, run.seed), run.warnings};
+  std::erase_if(n.warnings, [](const Warning& w) { return w.kind == warning_kind::still_moving; });
+  return n;
+}
+
 std::unique_ptr<Experiment> read_langevin_comparison(const Document& d) {
   return std::make_unique<ComparisonExperiment>(read_langevin_comparison_configuration(d));
 }
@@ -103,7 +109,8 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   double work = 0;
   for (const Task& t : tasks) {
     const auto each = static_cast<double>(gradient_evaluations_per_step(t.configuration));
-    folders.push_back({&t.configuration, folder_of(folder.path, c.settings[t.setting], t.configuration.seed), each});
+    folders.push_back(
+        {&t.configuration, folder_of(folder.path, c.settings[t.setting], t.configuration.seed), each, o.quick});
     work += each * static_cast<double>(t.configuration.steps);
   }
   Progress progress(c.experiment, tasks.size(), work, o.quiet);
@@ -126,6 +133,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   s.status = "completed";
   std::vector<std::vector<Summary>> runs(c.settings.size());
   const FinishedRun* diverged = nullptr;
+  std::vector<NamedWarnings> warnings;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& r = results[i];
     s.steps = std::min(s.steps, r ? r->summary.steps : 0);
@@ -135,9 +143,11 @@ int ComparisonExperiment::run(const RunOptions& o) const {
     }
     if (!r->complaints.empty()) diverged = &*r;
     runs[tasks[i].setting].push_back(r->summary);
+    warnings.push_back(warnings_of(c.settings[tasks[i].setting], r->summary));
     s.gradient_evaluations += r->summary.gradient_evaluations;
   }
   if (diverged && s.status == "completed") s.status = "diverged";
+  s.warnings = warnings_over(warnings);
   std::vector<ComparisonRow> rows;
   for (std::size_t i = 0; i < c.settings.size(); ++i)
     if (!runs[i].empty()) rows.push_back(median_row(c.settings[i], runs[i]));
@@ -157,6 +167,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
     return code;
   }
   close_run(folder.path, closing_table(c, rows, claims, s.status, s.seconds), o, *this);
+  print_warnings(s.warnings);
   if (diverged)
     complain(fmt::format("{}: {}: {}", c.experiment, diverged->summary.method, diverged->complaints.front()));
   return code;
