@@ -65,20 +65,21 @@ TEST(Comparison, SaysHowManyAreOffAndWhich) {
   std::vector<CheckedProblem> problems{{"a", {right, none, must_be_off(wrong)}}};
   EXPECT_FALSE(what_is_off(problems));
   problems.push_back({"b", {wrong, missed}});
-  EXPECT_EQ(what_is_off(problems).value(), "2 of 4 are off: b (y), b (z)");
+  EXPECT_EQ(what_is_off(problems).value(), "2 of 4 checks are off: b (y), b (z)");
   const Words table = lines(check_table(problems));
   ASSERT_EQ(table.size(), 7U);
   EXPECT_NE(table[2].find("left out: there is none"), std::string::npos);
   EXPECT_TRUE(table[3].ends_with(" caught"));
   EXPECT_TRUE(table[4].ends_with(" OFF"));
-  EXPECT_EQ(table[6], "1 ok, 2 OFF, 1 wrong caught, 1 left out");
+  EXPECT_EQ(table[6], "1 ok, 2 OFF, 1 deliberate error caught, 1 left out");
 
   // Two numbers with noise, each off with probability 6.8e-6; what is wrong on purpose does not count.
   const CheckRow mean = compare_means("x", Numbers{1, 1}, Numbers{1.1, 0.8}, Numbers{0.1, 0.1});
   const CheckRow shifted = must_be_off(compare_means("x", Numbers{1}, Numbers{2}, Numbers{0.1}));
   problems = {{"a", {mean, shifted}}};
   EXPECT_EQ(lines(check_table(problems)).back(),
-            "1 ok, 0 OFF, 1 wrong caught, 0 left out; 2 random numbers: one seed in 73580 has one off by chance");
+            "1 ok, 0 OFF, 1 deliberate error caught, 0 left out; chance alone puts one of the 2 random values off for "
+            "about one seed in 73580");
 }
 
 TEST(BatchMeans, HaveTheirStandardErrors) {

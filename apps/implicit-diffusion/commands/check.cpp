@@ -53,8 +53,7 @@ covariances = [[[1.0, 0.3], [0.3, 1.0]], [[0.5, 0.0], [0.0, 1.0]]]
 std::vector<Problem> problems(const ExperimentOptions& o) {
   const Overrides overrides = overrides_of(o);
   if (!o.experiment.empty()) return load_experiment(o.experiment, overrides)->checks();
-  if (!o.set.empty())
-    throw Error(ErrorKind::usage, "--set", "changes one experiment: its name or file is missing, check NAME --set ...");
+  if (!o.set.empty()) throw Error(ErrorKind::usage, "--set", "needs an experiment to change: check NAME --set ...");
   Experiments experiments = built_in_experiments();
   experiments.insert(experiments.end(), fixed_experiments.begin(), fixed_experiments.end());
   std::vector<Problem> all;

@@ -193,7 +193,7 @@ Rows check_denoising_gaussian(const DenoisingGaussianConfiguration& c) {
             compare_means("theta(2T), queue of samples", expected, got, error)};
   const std::string wrong = "  without the reward's factor 2";
   rows.push_back(seen > 2 * largest_z ? must_be_off(compare_means(wrong, halved, got, error))
-                                      : left_out(wrong, "too few samples to see it"));
+                                      : left_out(wrong, "too few samples to detect it"));
   return rows;
 }
 

@@ -91,10 +91,11 @@ std::string check_table(std::span<const CheckedProblem> problems) {
       ++count[row.verdict];
       random += row.by_chance;
     }
-  text += fmt::format("{} ok, {} OFF, {} wrong caught, {} left out", count[Verdict::ok], count[Verdict::off],
-                      count[Verdict::caught], count[Verdict::left_out]);
+  text +=
+      fmt::format("{} ok, {} OFF, {} deliberate error{} caught, {} left out", count[Verdict::ok], count[Verdict::off],
+                  count[Verdict::caught], count[Verdict::caught] == 1 ? "" : "s", count[Verdict::left_out]);
   if (random > 0)
-    text += fmt::format("; {} random numbers: one seed in {:.0f} has one off by chance", random,
+    text += fmt::format("; chance alone puts one of the {} random values off for about one seed in {:.0f}", random,
                         1 / (static_cast<double>(random) * std::erfc(largest_z / std::numbers::sqrt2)));
   return text + "\n";
 }
@@ -109,7 +110,8 @@ std::optional<std::string> what_is_off(std::span<const CheckedProblem> problems)
         off.push_back(fmt::format("{} ({})", problem.name, row.what.substr(row.what.find_first_not_of(' '))));
     }
   if (off.empty()) return std::nullopt;
-  return fmt::format("{} of {} are off: {}", off.size(), checks, fmt::join(off, ", "));
+  return fmt::format("{} of {} checks {} off: {}", off.size(), checks, off.size() == 1 ? "is" : "are",
+                     fmt::join(off, ", "));
 }
 
 void BatchMeans::add(std::span<const double> batch) {

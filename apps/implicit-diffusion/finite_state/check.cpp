@@ -80,8 +80,7 @@ StatePopulation draw(std::size_t n, const Numbers& law, std::uint64_t seed, std:
 
 // Something wrong, where the gradient is large enough for it to be seen.
 void add_wrong(bool visible, const CheckRow& row, Rows& rows) {
-  rows.push_back(visible ? must_be_off(row)
-                         : left_out("  a wrong gradient", "the gradient is too small for it to be seen"));
+  rows.push_back(visible ? must_be_off(row) : left_out("  a wrong gradient", "the gradient is too small to detect it"));
 }
 
 // How many batches, of how many samples. Small ones: a covariance divided by n in place of n - 1 would be a tenth too
@@ -409,7 +408,7 @@ Rows check_ring_at(const RingProblem& ring, const Numbers& theta, std::uint64_t 
     rows.push_back(compare("law at the optimum", ring.best_law, gamma.law(), known_digits));
     rows.push_back(compare("Gamma at the optimum", Numbers(theta.size()), at_optimum, difference_error));
   } else {
-    rows.push_back(left_out("law at the optimum", "there the chain all but falls apart"));
+    rows.push_back(left_out("law at the optimum", "the chain is nearly disconnected there"));
   }
 
   exact(gamma, theta);
@@ -417,7 +416,7 @@ Rows check_ring_at(const RingProblem& ring, const Numbers& theta, std::uint64_t 
   if (batches)
     check_samples(gamma, expected, theta, law, seed, rows, *batches);
   else
-    rows.push_back(left_out("Gamma from samples", "each estimate solves a system, which would take too long"));
+    rows.push_back(left_out("Gamma from samples", "each estimate solves a linear system: too slow"));
   check_sampler(ChainSampler(ring.chain, {.noise = Noise(seed)}), theta, law, seed, rows);
   return rows;
 }

@@ -108,7 +108,8 @@ void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows&
   const auto spacing = [&](std::size_t j) { return 0x1p-24 * std::abs(probes.points(steepest, j)); };
   for (std::size_t j = 0; j < d; ++j)
     if (spacing(j) > 0.1 * std::sqrt(2 * g)) {
-      rows.push_back(left_out("one step", fmt::format("step_size {}: single precision does not resolve its noise", g)));
+      rows.push_back(
+          left_out("one step", fmt::format("single precision does not resolve the noise of step_size {}", g)));
       return;
     }
 
@@ -159,7 +160,7 @@ void check_stationary_law(const LangevinConfiguration& c, const Matrix& precisio
   const double g = c.step_size;
   const char* const what = "covariance after 64 steps";
   if (const auto stable = probes.exact.largest_stable_step(); stable && g >= *stable) {
-    rows.push_back(left_out(what, fmt::format("step_size {} is not stable, below {:.6g} it is", g, *stable)));
+    rows.push_back(left_out(what, fmt::format("step_size {} is unstable; it must be below {:.6g}", g, *stable)));
     return;
   }
   const std::vector<double> s = stationary_covariance(precision, g);
@@ -191,7 +192,7 @@ void check_stationary_law(const LangevinConfiguration& c, const Matrix& precisio
   for (std::size_t k = 0; k < error.size(); ++k) bias = std::max(bias, std::abs(expected[k] - unbiased[k]) / error[k]);
   const char* const wrong = "  without the bias of the step";
   rows.push_back(bias > 2 * largest_z ? must_be_off(compare_means(wrong, unbiased, got, error))
-                                      : left_out(wrong, fmt::format("at step_size {} it is too small to be seen", g)));
+                                      : left_out(wrong, fmt::format("too small to detect at step_size {}", g)));
 }
 
 template <class Real>
@@ -292,7 +293,7 @@ Rows check_langevin(const LangevinConfiguration& c) {
     check_stationary_law(c, quadratic->precision, probes, rows);
   if (c.smooth_reward) check_baselines(c, probes, rows);
   if (!probes.law) {
-    rows.push_back(left_out("gradients", "the law of the potential is not known"));
+    rows.push_back(left_out("gradients", "the distribution of this potential has no closed form"));
     return rows;
   }
   if (c.reward) check_expected_reward(c, probes, rows);

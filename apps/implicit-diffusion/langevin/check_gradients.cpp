@@ -112,10 +112,11 @@ ClosedForms closed_forms(const LangevinConfiguration& c, const ProbePoints& prob
         });
   const bool has_data = c.reference && c.reference->data;
   if (has_data)
-    f.reference.fine = f.reference.coarse = gradient(
-        "the data have no finite log-density", [&, data = &reference_data(c, probes.fast)](const GaussianMixture& pi) {
-          return -c.reference->beta * mean_log_density(*data, pi);
-        });
+    f.reference.fine = f.reference.coarse =
+        gradient("the log-density of the data is not finite",
+                 [&, data = &reference_data(c, probes.fast)](const GaussianMixture& pi) {
+                   return -c.reference->beta * mean_log_density(*data, pi);
+                 });
   if (!c.base && (has_data || !c.reference)) return f;
   if (const auto reason = no_quadrature(probes)) {
     f.why_not = *reason;
@@ -336,7 +337,7 @@ void check_blocks(const LangevinConfiguration& c, const ProbePoints& probes, Row
   const char* const wrong = "  without the last block";
   const CheckRow lost = compare(wrong, expected, without, allowed);
   rows.push_back(lost.error > 2 * lost.allowed ? must_be_off(compare(wrong, without, alone, allowed))
-                                               : left_out(wrong, "the gradient is too small for it to be seen"));
+                                               : left_out(wrong, "the gradient is too small to detect it"));
 }
 
 // theta moved by half a unit in every parameter, up or down by chance.
@@ -365,7 +366,7 @@ void check_gradients(const LangevinConfiguration& c, const ProbePoints& probes, 
   const char* const wrong = "  a wrong gradient";
   const std::vector<double> theta = elsewhere(c, probes);
   if (probes.exact.find_inadmissible(theta)) {
-    rows.push_back(left_out(wrong, "the gradient vanishes, and there is no law nearby"));
+    rows.push_back(left_out(wrong, "the gradient vanishes, and no theta nearby has a distribution"));
     return;
   }
   const ProbePoints nearby(c, theta);
@@ -373,7 +374,7 @@ void check_gradients(const LangevinConfiguration& c, const ProbePoints& probes, 
   for (Part& part : vanishing) {
     part.name += " elsewhere";
     if (!check_part(part, nearby, forms_nearby, rows))
-      rows.push_back(left_out(wrong, "the gradient is too small to be told from zero"));
+      rows.push_back(left_out(wrong, "the gradient is too small to distinguish from zero"));
   }
 }
 
