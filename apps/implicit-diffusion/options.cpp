@@ -17,7 +17,8 @@ using implicit_diffusion::Level;
 // The program's commands are added one by one; parsing calls the one that was named, and keeps its exit code.
 struct CommandLine {
   CLI::App app{
-      "Optimization through sampling: find the parameter of a sampling process so that the law it samples is good.",
+      "Optimization through sampling: tune the parameters of a sampling process until the distribution of its samples "
+      "is a good one.",
       "implicit-diffusion"};
   std::optional<int> exit_code;
 
@@ -41,8 +42,9 @@ Level level_called(const std::string& name) {
 }
 
 void add_isa(CLI::App* command, Isa& chosen) {
-  const std::string help = fmt::format("instructions to use: baseline, v3 or v4 (default {}, the best of this machine)",
-                                       to_string(implicit_diffusion::machine_level()));
+  const std::string help =
+      fmt::format("instruction set to use: baseline, v3 or v4 (default: {}, the best that this machine has)",
+                  to_string(implicit_diffusion::machine_level()));
   const auto choose = [&chosen](const std::string& name) { chosen = level_called(name); };
   command->add_option_function<std::string>("--isa", choose, help)->type_name("LEVEL");
 }
@@ -62,10 +64,10 @@ void add_name(CLI::App* command, const char* option, std::string& name, const ch
 
 // What run and check have in common.
 void add_seed(CLI::App* command, std::optional<std::string>& seed) {
-  add_text(command, "--seed", seed, "seed of all noise", "N");
+  add_text(command, "--seed", seed, "seed of all random numbers", "N");
 }
 void add_set(CLI::App* command, std::vector<std::string>& set) {
-  command->add_option("--set", set, "change a key of the experiment's file; may be repeated")
+  command->add_option("--set", set, "change a key of the experiment's file; you can repeat this option")
       ->type_name("KEY=VALUE")
       ->take_all()
       ->allow_extra_args(false);
@@ -73,49 +75,52 @@ void add_set(CLI::App* command, std::vector<std::string>& set) {
 
 void add_run(CommandLine& line) {
   const auto [command, o] =
-      line.add("run", "Run an experiment: one that comes with the program, or a TOML file of yours.",
+      line.add("run", "Run an experiment: one that comes with the program, or your own TOML file.",
                "run langevin-reward --seed 1 --set method=nested --set inner_steps=10", run);
-  command->add_option("NAME", o->experiment, "name of an experiment (see list) or FILE.toml")
+  command->add_option("NAME", o->experiment, "name of an experiment (see `list`) or FILE.toml")
       ->required()
       ->type_name("");
   add_seed(command, o->seed);
-  add_text(command, "--steps", o->steps, "outer steps", "K");
-  command->add_option("--repeats", o->repeats, "so many independent runs, with the seed and those after it")
+  add_text(command, "--steps", o->steps, "number of outer steps (steps of theta)", "K");
+  command->add_option("--repeats", o->repeats, "make N independent runs, with consecutive seeds")
       ->type_name("N")
       ->check(CLI::Range(1, 100000).description(""));
-  command->add_option("--threads", o->threads, "threads (default: all cores); results do not depend on it")
+  command
+      ->add_option("--threads", o->threads, "number of threads (default: all cores); the results do not depend on it")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   add_isa(command, o->isa);
-  add_name(command, "--output", o->output, "folder of the run (default runs/NAME-SEED)", "DIR");
+  add_name(command, "--output", o->output, "folder to write the run to (default: runs/NAME-SEED)", "DIR");
   add_set(command, o->set);
-  command->add_flag("--overwrite", o->overwrite, "replace the run that is in the folder");
-  command->add_flag("--resume", o->resume, "go on with the run that is in the folder, from its newest checkpoint");
-  command->add_flag("--print-config", o->print_config, "print the resolved configuration and stop");
-  command->add_flag("--quick", o->quick, "a shortened form, where the experiment is long");
-  command->add_flag("--quiet", o->quiet, "no progress on stderr");
-  command->add_flag("--no-report", o->no_report, "no report.html");
+  command->add_flag("--overwrite", o->overwrite, "replace the run in the output folder");
+  command->add_flag("--resume", o->resume, "continue the run in the output folder from its newest checkpoint");
+  command->add_flag("--print-config", o->print_config, "print the configuration with all defaults filled in, and exit");
+  command->add_flag("--quick", o->quick, "run a shortened form of a long experiment");
+  command->add_flag("--quiet", o->quiet, "do not print progress to stderr");
+  command->add_flag("--no-report", o->no_report, "do not write report.html");
 }
 
 void add_check(CommandLine& line) {
   const auto [command, o] = line.add(
       "check",
-      "Compare estimators and samplers with closed forms and finite differences; exit code 1 where one is off.",
+      "Compare gradients and samplers with closed forms and finite differences. The exit code is 1 if one is off.",
       "check langevin-reward --set potential.width=1", check);
-  add_name(command, "NAME", o->experiment, "name of an experiment (see list) or FILE.toml (default: all, and more)",
-           "");
+  add_name(command, "NAME", o->experiment,
+           "name of an experiment (see `list`) or FILE.toml (default: all built-in ones)", "");
   add_seed(command, o->seed);
   add_isa(command, o->isa);
   add_set(command, o->set);
 }
 
 void add_report(CommandLine& line) {
-  const auto [command, o] = line.add("report", "Make the HTML report of a run again, or one that compares several.",
-                                     "report runs/langevin-reward-0 runs/langevin-reward-1", report);
-  command->add_option("DIR", o->folders, "folders of runs; one: its own report.html is made anew")
+  const auto [command, o] =
+      line.add("report", "Remake the HTML report of one run, or make one that compares several runs.",
+               "report runs/langevin-reward-0 runs/langevin-reward-1", report);
+  command->add_option("DIR", o->folders, "folders of runs; with one folder, its own report.html is remade")
       ->required()
       ->type_name("");
-  add_name(command, "--output", o->output, "the file (default: report.html, of one run in its folder)", "FILE");
+  add_name(command, "--output", o->output,
+           "file to write (default: report.html, in the folder of the run if there is only one)", "FILE");
 }
 
 // CLI11's complaint, with the nearest word for an option or command that does not exist.
@@ -154,11 +159,13 @@ int dispatch(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("implicit-diffusion {} (kernels: {})", IMPLICIT_DIFFUSION_VERSION,
                                                 to_string(implicit_diffusion::machine_level())));
   app.require_subcommand(0, 1);
-  line.add("list", "The experiments that come with the program.", "list", list);
+  line.add("list", "List the experiments that come with the program.", "list", list);
   add_run(line);
   add_check(line);
   add_report(line);
-  const auto [command, isa] = line.add("bench", "Fixed problems, verified, then timed.", "bench --isa v3", bench);
+  const auto [command, isa] =
+      line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
+               "bench --isa v3", bench);
   add_isa(command, *isa);
 
   try {

@@ -92,7 +92,7 @@ TEST(Resume, DoesNotBeginAgain) {
   ASSERT_EQ(run(folder, words("other", "200")).code, 0);
   const Result result = run(folder, words("parts", "200", {"--resume"}));
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_NE(result.err.find("goes on at step 70"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("continues at step 70"), std::string::npos) << result.err;
   EXPECT_TRUE(same_run(folder / "whole", folder / "parts"));
   EXPECT_NE(io::read_file(folder / "whole/theta.npy"), io::read_file(folder / "other/theta.npy"));
 }
@@ -182,7 +182,7 @@ TEST(Resume, OfWhatCannotGoOn) {
   const Result none = run(folder, {"run", "langevin-reward", "--steps", "8000", "--set", "checkpoint_every=100",
                                    "--no-report", "--output", "r", "--resume"});
   EXPECT_EQ(none.code, 0);
-  EXPECT_NE(none.err.find("begins at step 0"), std::string::npos) << none.err;
+  EXPECT_NE(none.err.find("the run starts at step 0"), std::string::npos) << none.err;
 }
 
 // ---- experiments that are made of parts, and keep those that are finished
@@ -236,7 +236,7 @@ TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
   io::save_checkpoint(folder / "parts/checkpoints", count, io::writer_of(sections));
   const Result kept = go("parts", {"--resume"});
   ASSERT_EQ(kept.code, 0) << kept.err;
-  EXPECT_NE(kept.err.find(fmt::format("goes on with {} parts done", count)), std::string::npos) << kept.err;
+  EXPECT_NE(kept.err.find(fmt::format("continues with {} parts done", count)), std::string::npos) << kept.err;
   const std::string changed = contents(folder / "parts/summary.json");
   EXPECT_NE(changed.find("12345.5"), std::string::npos) << changed;
   EXPECT_FALSE(same("whole", "parts"));
@@ -248,7 +248,7 @@ TEST_P(PartsOf, AreKeptWhereTheyAreFinished) {
   io::save_checkpoint(folder / "parts/checkpoints", count, io::writer_of(sections));
   const Result missing = go("parts", {"--resume"});
   ASSERT_EQ(missing.code, 0) << missing.err;
-  EXPECT_NE(missing.err.find(fmt::format("goes on with {} parts done", count - 1)), std::string::npos) << missing.err;
+  EXPECT_NE(missing.err.find(fmt::format("continues with {} parts done", count - 1)), std::string::npos) << missing.err;
   EXPECT_TRUE(same("whole", "parts"));
 
   // Nothing that does not belong here is taken.

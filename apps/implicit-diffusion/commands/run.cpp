@@ -32,7 +32,7 @@ Overrides overrides_of(const ExperimentOptions& o) {
 
 int run(const RunOptions& o) {
   if (o.resume && o.overwrite)
-    throw Error(ErrorKind::usage, "--resume", "goes on with a run, --overwrite replaces it: one of them");
+    throw Error(ErrorKind::usage, "--resume", "continues a run and --overwrite replaces it: give only one of them");
   use_isa(o.isa);
   Overrides overrides = overrides_of(o);
   overrides.quick = o.quick;

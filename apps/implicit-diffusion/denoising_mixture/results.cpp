@@ -115,8 +115,8 @@ std::string closing_table(const DenoisingConfiguration& single, std::span<const 
   }
   if (alike) text += fmt::format("  {:<30}{:>9.4f}\n", "the tilted law", best);
   if (const auto waiting = std::count(rows.begin(), rows.end(), std::nullopt); waiting > 0)
-    left += fmt::format("  {} of {} runs had not begun\n", waiting, rows.size());
-  return text + costs + left + (left.empty() ? "" : "  --resume goes on\n");
+    left += fmt::format("  {} of {} runs had not started\n", waiting, rows.size());
+  return text + costs + left + (left.empty() ? "" : "  continue with --resume\n");
 }
 
 std::string describe_divergence(const DenoisingRow& row) {

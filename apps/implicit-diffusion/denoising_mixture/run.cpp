@@ -304,7 +304,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
     std::error_code none;
     const auto begun =
         std::ranges::count_if(folders, [&](const FolderRun& f) { return fs::exists(f.folder / "checkpoints", none); });
-    progress.say(fmt::format("{} of {} runs have a checkpoint and go on from it", begun, e.settings.size()));
+    progress.say(fmt::format("{} of {} runs have a checkpoint and continue from it", begun, e.settings.size()));
   }
   DenoisingRows rows(e.settings.size());
   run_in_folders(
@@ -332,7 +332,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
 
   const int code = exit_code(s.status, interrupt.signal());
   if (s.more["results"].empty()) {
-    print(fmt::format("{}: interrupted before a run had begun; --resume goes on\n", e.experiment));
+    print(fmt::format("{}: interrupted before a run had started; continue with --resume\n", e.experiment));
     return code;
   }
   close_run(folder.path, closing_table(e.single, e.settings, rows, s.status, s.seconds), o, experiment);
@@ -354,7 +354,7 @@ int DenoisingMixtureExperiment::run(const RunOptions& o) const {
 
 Experiment::Repeats DenoisingMixtureExperiment::repeats() const {
   if (configuration().settings.empty()) return {};
-  return {"", "each setting of a comparison is run once; with --set comparison.settings=[] there is one run to repeat"};
+  return {"", "a comparison runs each setting once; use --set comparison.settings=[] to repeat a single run"};
 }
 
 }  // namespace program

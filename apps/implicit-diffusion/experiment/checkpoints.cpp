@@ -20,7 +20,7 @@ std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std
                                       [](const std::string& why) { complain(why + "; an older one is tried"); });
   if (newest && newest->text("configuration") != c.without_steps())
     newest->refuse("configuration", "is not that of this run");
-  if (!newest && !quiet) print_error(fmt::format("{}: there is no checkpoint, begins at step 0\n", c.experiment));
+  if (!newest && !quiet) print_error(fmt::format("{}: there is no checkpoint, so the run starts at step 0\n", c.experiment));
   return newest;
 }
 
@@ -52,7 +52,7 @@ bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std
   if (c) {
     last_ = restore(*c);
     refuse_fewer_steps(steps, last_, run_);
-    if (!quiet) print_error(fmt::format("{}: goes on at step {}\n", configuration_.experiment, last_));
+    if (!quiet) print_error(fmt::format("{}: continues at step {}\n", configuration_.experiment, last_));
   }
   write_configuration(run_, configuration_);
   when_ = std::chrono::steady_clock::now();
@@ -68,7 +68,7 @@ FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folde
     before_ = found_->number<double>("seconds");
     if (found_->contains("steps")) refuse_fewer_steps(steps, found_->number<std::int64_t>("steps"), folder);
     for (const std::string& name : split(found_->text("parts"), '\n')) parts_[name] = found_->numbers<double>(name);
-    if (!quiet) print_error(fmt::format("{}: goes on with {} parts done\n", c.experiment, parts_.size()));
+    if (!quiet) print_error(fmt::format("{}: continues with {} parts done\n", c.experiment, parts_.size()));
   }
   write_configuration(folder, c);
 }

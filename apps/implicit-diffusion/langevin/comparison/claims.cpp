@@ -97,7 +97,7 @@ std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<C
                           const std::string& said) -> std::string {
     if (!complete(method)) return "not decided: runs are missing";
     if (std::ranges::any_of(figures, [](double v) { return std::isnan(v); })) return "not decided: figures are missing";
-    if (needs_threshold && !arrived) return "not decided: the single loop did not come to the threshold";
+    if (needs_threshold && !arrived) return "not decided: the single loop did not reach the threshold";
     return said;
   };
   const std::string threshold = minus(highest(*implicit).value);
@@ -131,10 +131,10 @@ std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<C
         every = every && r.log_likelihood < implicit->log_likelihood;
       }
     claims.push_back(
-        {"Adding the reward to the potential is less good: it overfits the reward, outside the family.", measured,
+        {"Adding the reward to the potential works less well: it overfits the reward and leaves the family.", measured,
          decide(Method::guided, false,
                 {guided->reward, implicit->reward, guided->log_likelihood, implicit->log_likelihood},
-                every ? "confirmed for every strength of the guidance; how much depends on it" : "not confirmed")});
+                every ? "confirmed for every strength of the guidance; the amount depends on it" : "not confirmed")});
   }
 
   if (const ComparisonRow* unrolled = find_row(rows, Method::unrolled)) {
@@ -151,10 +151,11 @@ std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<C
       }
     std::string said = verdict(slower);
     if (otherwise && *otherwise != slower)
-      said = slower
-                 ? "depends on the reward’s scale: confirmed where both methods see the same scale, not confirmed with "
-                   "the variant’s"
-                 : "depends on the reward’s scale: confirmed with the variant’s only";
+      said =
+          slower
+              ? "depends on the scale of the reward: confirmed if both methods use the same scale, not confirmed with "
+                "that of the variant"
+              : "depends on the scale of the reward: confirmed only with that of the variant";
     claims.push_back({"Unrolling through the last step of sampling leads to much slower optimisation.", measured,
                       decide(Method::unrolled, true, {}, said)});
   }
@@ -166,7 +167,7 @@ std::vector<Claim> judge_claims(const LangevinComparison& c, const std::vector<C
   if (!nested.empty()) {
     const ComparisonRow& most = *nested.back();
     claims.push_back(
-        {"The nested loop makes each step T times as costly and barely improves what a number of steps reaches.",
+        {"The nested loop makes each step T times as costly and barely improves the result of a number of steps.",
          fmt::format("T = {}: exact reward {}, implicit {}; {} reached {}, implicit {}", most.inner_steps(),
                      three(most.exact_reward), three(implicit->exact_reward), threshold, when(steps_to(most)),
                      when(steps)),

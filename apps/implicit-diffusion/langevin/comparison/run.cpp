@@ -118,7 +118,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
     std::error_code error;
     const auto finished =
         std::ranges::count_if(folders, [&](const auto& f) { return fs::exists(f.folder / "summary.json", error); });
-    progress.say(fmt::format("{} of {} runs have ended already; others go on from their checkpoints, or begin",
+    progress.say(fmt::format("{} of {} runs have ended already; the others continue from their checkpoints or start",
                              finished, tasks.size()));
   }
   std::vector<std::optional<FinishedRun>> results(tasks.size());
@@ -163,7 +163,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
 
   const int code = diverged ? exit_diverged : exit_code(s.status, interrupt.signal());
   if (rows.empty()) {
-    print(fmt::format("{}: interrupted before a run had ended; --resume goes on\n", c.experiment));
+    print(fmt::format("{}: interrupted before a run had ended; continue with --resume\n", c.experiment));
     return code;
   }
   close_run(folder.path, closing_table(c, rows, claims, s.status, s.seconds), o, *this);
