@@ -89,6 +89,15 @@ void MixtureSpec::read(TableReader& t) {
   kappa = t.number("kappa", 0.5, Sign::positive);
 }
 
+std::vector<ThetaPart> MixtureSpec::theta_parts() const {
+  std::vector<ThetaPart> parts{{"weights, as logits", components}};
+  for (std::size_t i = 0; i < components; ++i) parts.push_back({fmt::format("mean {}", i + 1), dimension});
+  const char* const spread = covariance == CovarianceForm::direct ? "covariance" : "Cholesky factor";
+  for (std::size_t i = 0; i < components; ++i)
+    parts.push_back({fmt::format("{} {}", spread, i + 1), make().covariance_size()});
+  return parts;
+}
+
 bool MixtureSpec::is_logarithm(std::size_t j) const {
   const Mixture mixture = make();
   if (j < components) return true;

@@ -9,7 +9,11 @@
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
 
+#include <fmt/format.h>
+
+#include <string>
 #include <variant>
+#include <vector>
 
 namespace program {
 
@@ -19,6 +23,12 @@ struct ThetaDescription {
   bool covariances;  // they depend on theta
 };
 
+// A stretch of theta and what it means, for people.
+struct ThetaPart {
+  std::string name;
+  std::size_t count;
+};
+
 struct QuadraticSpec {
   static constexpr const char* name = "quadratic";
   static constexpr ThetaDescription describe{.by_well = false, .covariances = false};
@@ -26,6 +36,7 @@ struct QuadraticSpec {
 
   void read(TableReader& t);
   implicit_diffusion::Quadratic make() const { return implicit_diffusion::Quadratic(precision); }
+  std::vector<ThetaPart> theta_parts() const { return {{"mean", precision.size()}}; }
   bool is_logarithm(std::size_t) const { return false; }
 };
 
@@ -37,6 +48,9 @@ struct WellsSpec {
 
   void read(TableReader& t);
   implicit_diffusion::SoftmaxWells make() const { return {centres, width}; }
+  std::vector<ThetaPart> theta_parts() const {
+    return {{fmt::format("wells 1 to {}", centres.size()), centres.size()}};
+  }
   bool is_logarithm(std::size_t) const { return true; }
 };
 
@@ -58,6 +72,7 @@ struct MixtureSpec {
 
   void read(TableReader& t);
   implicit_diffusion::Mixture make() const { return {components, dimension, {covariance, kappa}}; }
+  std::vector<ThetaPart> theta_parts() const;
   bool is_logarithm(std::size_t j) const;
   // Its parameters may also be given as logits, means and covariances; empty where they are not.
   std::vector<double> read_law(TableReader& t) const;
@@ -73,6 +88,7 @@ struct DoubleWellSpec {
 
   void read(TableReader& t);
   implicit_diffusion::DoubleWell make() const { return {dimension, half_distance, variance}; }
+  std::vector<ThetaPart> theta_parts() const { return {{"height of the barrier", 1}}; }
   bool is_logarithm(std::size_t) const { return false; }
 };
 
@@ -88,6 +104,9 @@ struct PotentialSpec {
   }
   ThetaDescription describe() const {
     return std::visit([](const auto& spec) { return spec.describe; }, part);
+  }
+  std::vector<ThetaPart> theta_parts() const {
+    return std::visit([](const auto& spec) { return spec.theta_parts(); }, part);
   }
   // Whether parameter j is one, of a weight or a diagonal.
   bool is_logarithm(std::size_t j) const {

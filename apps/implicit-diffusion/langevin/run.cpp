@@ -89,22 +89,28 @@ bool save_run(io::CheckpointWriter& c, const RunState& state, const Recorder& re
   return true;
 }
 
-// The closing table of one run.
-std::string closing_table(const Summary& s) {
+// The closing table of one run. Where the objective is a reference alone, the reward in the files is minus its KL.
+std::string closing_table(const LangevinConfiguration& c, const Summary& s) {
   std::string text = fmt::format("{} ({}, seed {}): {}, {} steps in {:.2f} s\n", s.experiment, s.method, s.seed,
                                  s.status, s.steps, s.seconds);
   const auto row = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<29}{}\n", label, value);
   };
   for (const FigureName& f : figure_names)
-    if (std::isfinite(s.figures.*f.value)) row(f.label, figure_text(s.figures.*f.value, f.digits));
+    if (std::isfinite(s.figures.*f.value) && (c.reward || f.value != &Figures::reward))
+      row(f.label, figure_text(s.figures.*f.value, f.digits));
   for (const Reached& r : s.reached)
     row(fmt::format("log-likelihood {} reached", r.threshold), r.step ? fmt::format("at step {}", *r.step) : "never");
-  std::vector<std::string> theta;
-  for (const double t : s.theta) theta.push_back(figure_text(t, 3));
   constexpr std::size_t most = 24;
-  if (theta.size() <= most) row("theta", fmt::format("{}", fmt::join(theta, " ")));
-  if (s.permutation) row("permutation", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
+  if (s.theta.size() <= most) {
+    auto at = s.theta.begin();
+    for (const ThetaPart& part : c.potential.theta_parts()) {
+      std::vector<std::string> numbers;
+      for (std::size_t j = 0; j < part.count; ++j) numbers.push_back(figure_text(*at++, 3));
+      row("theta: " + part.name, fmt::format("{}", fmt::join(numbers, " ")));
+    }
+  }
+  if (s.permutation) row("reference components, from 0", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   return text;
 }
 
@@ -150,7 +156,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   if (r.outcome.status == Status::completed)
     done.summary.warnings = langevin_warnings(c, r.state, recorder.rows(), context.shortened);
   if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c));
-  done.table = closing_table(done.summary);
+  done.table = closing_table(c, done.summary);
   write_run(context.folder, r, recorder, done.summary);
   if (!diverged)  // the last, after the files of the run
     checkpoints.write(r.state.step, [&](io::CheckpointWriter& to) { return save_run(to, r.state, recorder, hashes); });
