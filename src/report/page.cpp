@@ -22,6 +22,7 @@ h1{font-size:clamp(1.75rem,1.3rem + 2vw,2.5rem);letter-spacing:-.01em;margin:0 3
 h2{font-size:1.45rem;margin:0 0 .75rem}
 .subtitle{color:var(--muted);margin:0;max-width:44rem;overflow-wrap:anywhere}
 p{margin:0 0 1rem;max-width:42rem;overflow-wrap:break-word}
+.opening{margin:1.25rem 0 0;max-width:44rem;overflow-wrap:anywhere}
 .notice{margin:1.5rem 0 0;padding:.7rem 1rem;border-left:4px solid var(--dot);background:var(--raised);overflow-wrap:anywhere}
 section{margin-top:3.25rem;padding-top:1.75rem;border-top:1px solid var(--rule)}
 .facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:1.5rem 2rem;margin:2.25rem 0 0}
@@ -320,6 +321,7 @@ std::string to_html(const Page& page) {
          "title=\"Light or dark\">◐</button>\n<div class=\"sheet\">\n<header>\n<h1>" +
          escape(page.title) + "</h1>\n";
   if (!page.subtitle.empty()) out += fmt::format("<p class=\"subtitle\">{}</p>\n", escape(page.subtitle));
+  if (!page.opening.empty()) out += fmt::format("<p class=\"opening\">{}</p>\n", escape(page.opening));
   if (!page.notice.empty()) out += fmt::format("<p class=\"notice\">{}</p>\n", escape(page.notice));
   for (const std::string& warning : page.warnings)
     out += fmt::format("<p class=\"notice\"><strong>Warning:</strong> {}</p>\n", escape(warning));

@@ -154,7 +154,7 @@ TEST(DenoisingGaussianRun, ItsConfigurationRepeatsItAndResumeBeginsAnew) {
   EXPECT_EQ(json(folder / "a/summary.json")["results"], json(folder / "b/summary.json")["results"]);
   const Result again = run(folder, {"run", "a/config.toml", "--resume", "--output", "a"});
   EXPECT_EQ(again.code, 0);
-  EXPECT_NE(again.err.find("goes on with 10 parts done"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("continues with 10 parts done"), std::string::npos) << again.err;
   EXPECT_EQ(names(folder / "a"), all_files);
 }
 
@@ -206,7 +206,7 @@ TEST(DenoisingGaussianRun, CheckKnowsIt) {
   const Result result = run(folder, {"check", "denoising-gaussian"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("queue of samples"), std::string::npos);
-  EXPECT_NE(result.out.find("3 ok, 0 OFF, 2 wrong caught, 0 left out"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("3 ok, 0 OFF, 2 deliberate errors caught, 0 left out"), std::string::npos) << result.out;
   EXPECT_EQ(result.out, run(folder, {"check", "denoising-gaussian"}).out);
   const Result few = run(folder, {"check", "denoising-gaussian", "--set", "batch=1", "--set", "repeats=2", "--set",
                                   "etas=[1e-3]", "--set", "horizons=[1]"});

@@ -69,7 +69,8 @@ TEST(Comparison, LeavesARunForEachSettingAndSeed) {
     EXPECT_NEAR(row["exact_reward"].get<double>(), sum / 2, 1e-12);
   }
   const std::string report = contents(folder / "c/report.html");
-  for (const char* text : {"The paper’s claims", "type=\"range\"", "What inner steps cost", "Curves over the work"})
+  for (const char* text : {"The paper’s claims", "type=\"range\"", "What inner steps cost",
+                           "Curves over the number of gradient evaluations"})
     EXPECT_NE(report.find(text), std::string::npos) << text;
 
   // Its parts are ordinary runs: each can be repeated on its own, and the report made anew.
@@ -90,7 +91,7 @@ TEST(Comparison, LeavesARunForEachSettingAndSeed) {
   fs::remove_all(folder / "c/settings/unrolled-3/seed-1");
   ASSERT_EQ(run(folder, {"report", "c"}).code, 0);
   const std::string part = contents(folder / "c/report.html");
-  EXPECT_NE(part.find("Only 21 of 22 runs are there."), std::string::npos);
+  EXPECT_NE(part.find("Only 21 of 22 runs have ended."), std::string::npos);
   EXPECT_EQ(occurrences(part, "not decided: runs are missing"), 1U);
 }
 
@@ -288,7 +289,7 @@ void expect_repeats(const Words& arguments) {
               (s["runs"][0]["reward"].get<double>() + s["runs"][1]["reward"].get<double>()) / 2, 1e-12);
   const std::string report = contents(folder / "all/report.html");
   EXPECT_NE(report.find("2 seeds from 3"), std::string::npos);
-  EXPECT_NE(report.find("bands reach from the least to the greatest"), std::string::npos);
+  EXPECT_NE(report.find("bands reach from the smallest value to the largest"), std::string::npos);
   ASSERT_EQ(run(folder, {"report", "all"}).code, 0);
   EXPECT_EQ(contents(folder / "all/report.html"), report);
 }

@@ -273,7 +273,8 @@ TEST(GoodRun, ReportsAreMadeAgainAndCompare) {
   EXPECT_EQ(run(folder, {"report", "a", "b", "c"}).out, "report.html\n");
   const std::string comparison = contents(folder / "report.html");
   EXPECT_NE(comparison.find(">nested T=10<"), std::string::npos);
-  EXPECT_NE(comparison.find("Curves over the work"), std::string::npos) << "a nested step costs ten";
+  EXPECT_NE(comparison.find("Curves over the number of gradient evaluations"), std::string::npos)
+      << "a nested step costs ten";
   EXPECT_EQ(run(folder, {"report", "a", "b", "--output", "both.html"}).out, "both.html\n");
   EXPECT_TRUE(fs::exists(folder / "both.html"));
   // A file that nobody named stays; one that was named is replaced.
@@ -328,7 +329,7 @@ TEST(Report, ShowsTheDataBesideTheSamples) {
   EXPECT_EQ(run(folder, {"report", "data"}).code, 0) << "a report needs the run's own files only";
   const std::string without = contents(folder / "data/report.html");
   EXPECT_EQ(without.find("class=\"crosses\""), std::string::npos);
-  EXPECT_NE(without.find("The data are not drawn"), std::string::npos);
+  EXPECT_NE(without.find("The pictures do not show the data"), std::string::npos);
 }
 
 TEST(Report, ShowsDataOnALine) {
@@ -387,14 +388,14 @@ TEST(Report, SaysHowTheRunEnded) {
   write(folder / "done/summary.json", changed(contents(folder / "done/summary.json"), "completed", "interrupted"));
   ASSERT_EQ(run(folder, {"report", "done"}).code, 0);
   EXPECT_TRUE(between(contents(folder / "done/report.html"), "class=\"notice\">", "</p>")
-                  .starts_with("Interrupted after step 25 of 25"));
+                  .starts_with("The run was interrupted after step 25 of 25"));
 
   // The wells of width 2 need a step below 2.
   const Words unstable{"run", "ebm-wells", "--set", "step_size=2.5", "--quiet", "--output"};
   ASSERT_EQ(run(folder, unstable + Words{"unstable"}).code, 70);
   const std::string notice = between(contents(folder / "unstable/report.html"), "class=\"notice\">", "</p>");
   const auto steps = json(folder / "unstable/summary.json")["steps"].get<int>();
-  EXPECT_TRUE(notice.starts_with("Diverged at step " + std::to_string(steps + 1) + " of 40000")) << notice;
+  EXPECT_TRUE(notice.starts_with("The run diverged at step " + std::to_string(steps + 1) + " of 40000")) << notice;
   EXPECT_NE(notice.find("stable below 2."), std::string::npos) << notice;
 
   ASSERT_EQ(run(folder, unstable + Words{"three", "--repeats", "3"}).code, 70);
@@ -408,7 +409,8 @@ TEST(Report, SaysHowTheRunEnded) {
   ASSERT_EQ(run(folder, short_run + Words{"--output", "two", "--repeats", "2"}).code, 0);
   write(folder / "two/summary.json", changed(contents(folder / "two/summary.json"), "completed", "interrupted"));
   ASSERT_EQ(run(folder, {"report", "two"}).code, 0);
-  EXPECT_TRUE(between(contents(folder / "two/report.html"), "class=\"notice\">", "</p>").starts_with("Interrupted"));
+  EXPECT_TRUE(between(contents(folder / "two/report.html"), "class=\"notice\">", "</p>")
+                  .starts_with("The run was interrupted"));
 }
 
 // Chains at N(theta, 1) start ten away from it. After 3000 steps of 0.05 their law is N(theta, 1 / (1 - 0.05 / 2)), of
@@ -423,11 +425,11 @@ TEST(Report, CaptionsJudge) {
   ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "done"}).code, 0);
   ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "slow", "--set", "learning_rate=0.0003"}).code, 0);
   const std::string done = contents(folder / "done/report.html"), slow = contents(folder / "slow/report.html");
-  EXPECT_TRUE(between(done, "The samples before the first step. ", "of them").starts_with("0")) << done;
-  const double share = std::stod(between(done, "The samples after the last step. ", "of them"));
+  EXPECT_TRUE(between(done, "The samples before the first step. ", "of the samples").starts_with("0")) << done;
+  const double share = std::stod(between(done, "The samples after the last step. ", "of the samples"));
   EXPECT_NEAR(share, 89.6, 5 * 0.5 + 0.5);
-  EXPECT_EQ(done.find("still moving"), std::string::npos);
-  EXPECT_NE(slow.find("still moving"), std::string::npos);
+  EXPECT_EQ(done.find("still changing"), std::string::npos);
+  EXPECT_NE(slow.find("still changing"), std::string::npos);
 }
 
 TEST(Report, CommandToRepeatWorksAsShown) {

@@ -1,6 +1,7 @@
 #include "denoising_gaussian/experiment.hpp"
 #include "experiment/summary.hpp"
 #include "experiment/table_reader.hpp"
+#include "figures/opening.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -78,8 +79,9 @@ report::Figure draw_gaps(const DenoisingGaussianConfiguration& c, const std::vec
   for (const GaussianRow& row : rows)
     add_bar(sampled, row.horizon, width, std::abs(row.theta - c.target), row.standard_error);
   chart.series = {std::move(delay), std::move(recursion), std::move(sampled)};
-  return {report::to_svg(chart), fmt::format("{}: rate {} in theory, {} fitted to it.", heading(eta),
-                                             four_digits(decay_rate(eta)), four_digits(c.fitted_rate(eta)))};
+  return {report::to_svg(chart),
+          fmt::format("{}: the rate is {} in theory, and {} fitted to the delay equation.", heading(eta),
+                      four_digits(decay_rate(eta)), four_digits(c.fitted_rate(eta)))};
 }
 
 // theta over time in three ways.
@@ -103,20 +105,57 @@ report::Figure draw_path(const DenoisingGaussianConfiguration& c, const Gaussian
     add_point(sampled, recursion.x[k], p.theta[k], p.theta[k] - 2 * p.standard_error[k],
               p.theta[k] + 2 * p.standard_error[k]);
   chart.series = {std::move(delay), std::move(recursion), std::move(sampled)};
-  return {report::to_svg(chart),
-          fmt::format("At 2T: {} in theory, {} sampled.", four_digits(delay_solution(model, 2 * c.path_horizon).theta),
-                      four_digits(p.theta.empty() ? NAN : p.theta.back()))};
+  return {report::to_svg(chart), fmt::format("At time 2T, θ is {} in theory and {} in the samples.",
+                                             four_digits(delay_solution(model, 2 * c.path_horizon).theta),
+                                             four_digits(p.theta.empty() ? NAN : p.theta.back()))};
 }
 
-// How far the furthest row is off, and how often that is so by chance.
-std::string chance(const GaussianResults& r) {
+// How far the furthest row is off, in standard errors, and how often that is so by chance.
+struct Furthest {
+  double standard_errors, chance;
+};
+Furthest furthest_of(const GaussianResults& r) {
   double furthest = 0;
   for (const GaussianRow& row : r.rows) furthest = std::max(furthest, std::abs(standard_errors_off(row)));
   const double beyond = std::erfc(furthest / std::sqrt(2.0));
-  const double some = -std::expm1(static_cast<double>(r.rows.size()) * std::log1p(-beyond));
+  return {furthest, -std::expm1(static_cast<double>(r.rows.size()) * std::log1p(-beyond))};
+}
+std::string chance(const GaussianResults& r) {
+  const Furthest f = furthest_of(r);
   return fmt::format(
-      "The furthest of {} is {:.2f} of them off; by chance one is as far or further in {:.2g} % of runs.",
-      r.rows.size(), furthest, 100 * some);
+      "The largest of the {} differences is {:.2f} standard errors; by chance alone, one that large or larger occurs "
+      "in "
+      "{:.2g} % of runs.",
+      r.rows.size(), f.standard_errors, 100 * f.chance);
+}
+
+// What was done, whether it worked, and how one can tell.
+std::string gaussian_opening(const DenoisingGaussianConfiguration& c, const GaussianResults& r,
+                             const std::string& status) {
+  std::vector<std::string> text{fmt::format(
+      "This run finetuned a one-dimensional denoising diffusion with a queue of samples, for {} settings of the "
+      "horizon "
+      "T and the learning rate η, and compared θ after the time 2T with its theory. Each setting was run {} times.",
+      r.rows.size(), c.repeats)};
+  if (const std::size_t wanted = c.horizons.size() * c.etas.size(); r.rows.size() < wanted)
+    text.push_back(fmt::format("It {}: {} of {} settings are here.",
+                               status == "diverged" ? "failed, because a loop diverged" : "was interrupted",
+                               r.rows.size(), wanted));
+  if (r.rows.empty()) return paragraph(text);
+  constexpr double surprising = 0.001;  // how often chance may do as much before it is not believed
+  const Furthest f = furthest_of(r);
+  text.push_back(fmt::format(
+      "{}: θ(2T) differs from the recursion that its mean obeys by at most {:.2f} standard errors, and chance alone "
+      "produces a difference that large in {:.2g} % of runs.",
+      f.chance > surprising ? "The samples agree with the theory" : "The samples do not agree with the theory",
+      f.standard_errors, 100 * f.chance));
+  double off = 0;
+  for (const double eta : c.etas) off = std::max(off, std::abs(c.fitted_rate(eta) / decay_rate(eta) - 1));
+  text.push_back(fmt::format(
+      "The rates at which θ(2T) approaches the target, fitted to the delay equation, are within {:.1f} % of the "
+      "theoretical ones.",
+      100 * off));
+  return paragraph(text);
 }
 
 }  // namespace
@@ -129,33 +168,38 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
       .title = c.title,
       .subtitle = fmt::format("{}, seed {}: {} horizons, {} values of η, {} loops of each with batches of {}",
                               c.experiment, c.seed, c.horizons.size(), c.etas.size(), c.repeats, c.batch),
+      .opening = gaussian_opening(c, r, status),
       .footer = footer};
   if (status != "completed")
-    page.notice = fmt::format("The run was {}: {} of {} settings are here.",
+    page.notice = fmt::format("The run was {}: the report covers {} of {} settings.",
                               status == "diverged" ? "ended by a loop that diverged" : status, r.rows.size(),
                               c.horizons.size() * c.etas.size());
   for (const double eta : c.etas)
     page.facts.push_back({shown_eta(eta), four_digits(c.fitted_rate(eta)),
-                          fmt::format("rate fitted to the closed form; theory: {}", four_digits(decay_rate(eta)))});
+                          fmt::format("fitted rate; the theory has {}", four_digits(decay_rate(eta)))});
   const double rest = c.target / euler_chain(c.horizons.back(), c.slots(c.horizons.back())).gain;
   report::Section gaps{
       .heading = "How far θ is from the target after 2T",
       .text =
-          "Samples go from noise to data in the time T, by the reverse diffusion of N(θ, 1), and θ is to earn the "
-          "reward −(x − target)². A queue holds batches at all stages of their way. In each iteration every batch "
-          "makes one step, and θ makes one along the gradient of the batch that has come out. What comes out was made "
-          "with the θ of the last T, so θ follows a delay equation: it stands still up to T, when the first batch is "
-          "ready, and the question is where it is at 2T.\n\n"
-          "The theory in plain words: a longer horizon brings θ(2T) closer to the target, exponentially, but how fast "
-          "depends on η, the speed of θ in a unit of time. The rate e^(−T) holds only for 4η > 1, where θ also swings "
-          "around the target. At 4η = 1 the gap is T e^(−T), and below it is e^(−rT) with r = 1 − √(1 − 4η), which is "
-          "about 2η for small η: there θ is too slow to get to the target in the time, and a faster one is better. The "
-          "paper’s Proposition 4.8 states O(e^(−T)) for every η > 0.\n\n" +
+          "The reverse diffusion of N(θ, 1) turns noise into samples in the time T, and θ should maximise the reward "
+          "−(x − target)². A queue holds batches at all stages of this process. In each iteration every batch makes "
+          "one "
+          "step, and θ makes one step along the gradient of the batch that has just been finished. That batch was made "
+          "with the values of θ during the last time T, so θ follows a delay equation. It does not move until T, when "
+          "the first batch is ready, and the question is where it is at 2T.\n\n"
+          "According to the theory, a longer horizon brings θ(2T) closer to the target, exponentially. How fast "
+          "depends "
+          "on η, the speed of θ per unit of time. The rate e^(−T) holds only for 4η > 1, where θ also oscillates "
+          "around "
+          "the target. For 4η = 1 the gap is T e^(−T). For 4η < 1 it is e^(−rT) with r = 1 − √(1 − 4η), which is about "
+          "2η for small η: θ is too slow to reach the target in time, and a larger η is better. The paper’s "
+          "Proposition 4.8 states O(e^(−T)) for every η > 0.\n\n" +
           fmt::format(
-              "Theory is the delay equation, in closed form. The queue makes steps of length 1/{}: on means it is a "
-              "recursion, which comes to rest not at the target but near {} (long horizons), so that its curve levels "
-              "off where the theory’s goes on. That difference is proportional to the length of a step. Sampled "
-              "points are means over {} independent loops; the recursion is exactly what they have in the mean.",
+              "The curve “theory” is the delay equation, in closed form. The queue makes steps of length 1/{}, and its "
+              "mean obeys a recursion. For long horizons the recursion ends near {} instead of at the target, so its "
+              "curve levels off while that of the theory continues to fall; the difference is proportional to the "
+              "length "
+              "of a step. Sampled points are means over {} independent loops, whose expected value is the recursion.",
               c.steps_per_time, four_digits(rest), c.repeats)};
   for (const double eta : c.etas) {
     std::vector<GaussianRow> rows;
@@ -165,10 +209,11 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
   }
   page.sections.push_back(std::move(gaps));
 
-  report::Section paths{.heading = fmt::format("θ over time, T = {}", four_digits(c.path_horizon)),
-                        .text = fmt::format("The largest η of each regime. The band around the sampled curve is two "
-                                            "standard errors of the mean of {} loops.",
-                                            c.repeats)};
+  report::Section paths{
+      .heading = fmt::format("θ over time, T = {}", four_digits(c.path_horizon)),
+      .text = fmt::format("These are the largest η of each regime. The band around the sampled curve is two "
+                          "standard errors of the mean of {} loops.",
+                          c.repeats)};
   for (const auto& [words, regime] : headings) {
     const GaussianPath* largest = nullptr;
     for (const GaussianPath& p : r.paths)
@@ -183,9 +228,10 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
         {four_digits(eta), four_digits(4 * eta), form(eta), fixed(c.fitted_rate(eta), 4), fixed(decay_rate(eta), 4)});
   page.sections.push_back(
       {.heading = "Rates",
-       .text = "Fitted to the delay equation’s θ(2T) − target at the horizons 3, 3.25, ..., 8, in the form that theory "
-               "gives it. What the form leaves out, such as θ₀ e^(−2T), moves a rate by 1 % or less, by more next to "
-               "4η = 1. The samples follow the recursion, which levels off before.",
+       .text =
+           "The rates are fitted to θ(2T) − target of the delay equation at the horizons 3, 3.25, ..., 8, in the form "
+           "that the theory gives. Terms that this form leaves out, such as θ₀ e^(−2T), change a rate by 1 % or less, "
+           "and by more near 4η = 1. The samples follow the recursion, which levels off earlier.",
        .tables = {std::move(rates)}});
   report::Table all{{"η", "T", "sampled θ(2T)", "standard error", "recursion", "theory", "off, standard errors"}};
   for (const GaussianRow& row : r.rows)
@@ -194,8 +240,9 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
                         fixed(standard_errors_off(row), 2)});
   if (!r.rows.empty())
     page.sections.push_back({.heading = "All settings",
-                             .text = "The last column is how far the samples are from the recursion, in standard "
-                                     "errors of the theory: the noise of the loop is Gaussian, and its size known. " +
+                             .text = "The last column is the difference between the samples and the recursion, in "
+                                     "standard errors. The standard error is known from theory, because the noise of "
+                                     "the loop is Gaussian with a known size. " +
                                      chance(r),
                              .tables = {std::move(all)}});
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));

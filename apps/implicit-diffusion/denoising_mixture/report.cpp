@@ -1,6 +1,7 @@
 #include "denoising_mixture/results.hpp"
 #include "experiment/warnings.hpp"
 #include "figures/law_pictures.hpp"
+#include "figures/opening.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
@@ -63,7 +64,8 @@ std::string label_of(const DenoisingConfiguration& c, const DenoisingConfigurati
 std::string notice_of(const Json& results, const std::vector<Files>& runs, std::size_t wanted) {
   std::string text;
   const auto add = [&](const std::string& sentence) { text += (text.empty() ? "" : " ") + sentence; };
-  if (runs.size() < wanted) add(fmt::format("Interrupted: {} of {} runs are here.", runs.size(), wanted));
+  if (runs.size() < wanted)
+    add(fmt::format("The comparison was interrupted: the report covers {} of {} runs.", runs.size(), wanted));
   for (std::size_t k = 0; k < std::min(runs.size(), results.size()); ++k) {
     const Json& r = results[k];
     const std::string status = r.is_object() ? r.value("status", "") : "";
@@ -73,6 +75,60 @@ std::string notice_of(const Json& results, const std::vector<Files>& runs, std::
                       runs[k].configuration->steps));
   }
   return text;
+}
+
+// What was done, whether it worked, and how one can tell.
+std::string mixture_opening(const std::vector<Files>& runs, const Json& results) {
+  const Files& first = runs.front();
+  const DenoisingConfiguration& c = *first.configuration;
+  const bool one = runs.size() == 1;
+  const auto rose = ends_of(&first.column("exact_reward"));
+  const GaussianMixture tilted = c.tilted();
+  std::vector<std::string> text{fmt::format(
+      "{} a denoising diffusion of {} Gaussians towards a linear reward, with a penalty on leaving the base model.",
+      one ? "This run finetuned" : fmt::format("These {} runs finetuned", runs.size()), c.base.weights.size())};
+  // The share of the way to the best distribution that each run went, by KL.
+  double least = 1, most = -std::numeric_limits<double>::infinity();
+  std::size_t worked = 0, known = 0;
+  for (const Files& run : runs) {
+    const auto kl = ends_of(&run.column("exact_kl"), true);
+    if (!kl || !(kl->first > 0)) continue;
+    const double share = share_of_way(kl->first, kl->last, 0);
+    least = std::min(least, share);
+    most = std::max(most, share);
+    ++known;
+    if (share >= 0.95) ++worked;
+  }
+  std::size_t completed = 0;
+  for (const Json& r : results)
+    if (r.is_object() && r.value("status", "") == "completed") ++completed;
+  if (one && !results.empty() && results[0].is_object())
+    text.push_back(how_it_ended(results[0].value("status", ""), results[0].value("steps", std::int64_t{0}), c.steps));
+  else if (completed < runs.size())
+    text.push_back(fmt::format("Only {} of them completed their steps.", completed));
+  if (const auto kl = ends_of(&first.column("exact_kl"), true); one && known == 1 && kl)
+    text.push_back(fmt::format(
+        "{}: the best distribution is known, and the KL divergence from it to the learnt one {} nats; the run removed "
+        "{} of it.",
+        verdict_of(least), change_text(*kl), percent(std::max(least, 0.0))));
+  else if (known > 0)
+    text.push_back(fmt::format(
+        "{}: the best distribution is known, and {} of the {} runs removed at least 95 % of the KL divergence from it. "
+        "The best run removed {}, the worst {}.",
+        worked == known ? "All of them worked" : (worked > 0 ? "Some of them worked" : "None of them worked"), worked,
+        known, percent(most), percent(least)));
+  else
+    text.push_back(
+        fmt::format("There is no KL divergence in {} dimensions, so judge by the weights and means: they are "
+                    "off by at most {} and {}.",
+                    c.base.dimension(), fixed(first.column("weight_error").back(), 4),
+                    fixed(first.column("mean_error").back(), 4)));
+  if (rose)
+    text.push_back(fmt::format("{} the mean reward of the learnt mixture {}; the best distribution has {}.",
+                               one ? "Meanwhile" : fmt::format("In the first run, {},", first.label),
+                               change_text(*rose), four_digits(c.mean_reward(tilted))));
+  text.emplace_back("These figures follow from the learnt parameters without sampling noise.");
+  return paragraph(text);
 }
 
 // The first coordinate of a few samples on their way, with the same noise at two thetas, on the same axes.
@@ -100,7 +156,8 @@ std::vector<report::Figure> draw_paths(const DenoisingConfiguration& c, const st
     }
   }
   for (report::LineChart& chart : charts) chart.also_y = all;
-  return {{report::to_svg(charts[0]), "From noise to data."}, {report::to_svg(charts[1]), "From noise to data."}};
+  return {{report::to_svg(charts[0]), "Paths from noise to data, with the base model."},
+          {report::to_svg(charts[1]), "Paths from the same noise, with the learnt model."}};
 }
 
 // Runs of different lengths are shown over their share of the steps.
@@ -111,7 +168,7 @@ void add_chart(report::Section& section, const std::vector<Files>& runs, const c
     return f.configuration->steps == runs.front().configuration->steps;
   });
   report::LineChart chart{.title = title,
-                          .x_label = alike ? "step" : "share of the run’s steps",
+                          .x_label = alike ? "step" : "fraction of the steps",
                           .y_label = y_label,
                           .levels = levels,
                           .log_y = log_y};
@@ -151,31 +208,34 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
       .notice = notice_of(results, runs, std::max<std::size_t>(1, e.settings.size())),
       .warnings = messages_of(read_warnings(j)),
+      .opening = mixture_opening(runs, results),
       .footer = footer};
   page.facts = {
-      {"KL", figure_text(first.column("exact_kl").back(), 4), "nats, of the tilted law to the learnt one"},
-      {"Weights", fixed(first.column("weight_error").back(), 4), "largest distance from the tilted law"},
-      {"Means", fixed(first.column("mean_error").back(), 4), "the same, of a coordinate"},
+      {"KL", figure_text(first.column("exact_kl").back(), 4), "from the best distribution to the learnt one, in nats"},
+      {"Weights", fixed(first.column("weight_error").back(), 4), "largest error of a weight"},
+      {"Means", fixed(first.column("mean_error").back(), 4), "largest error of a coordinate"},
       {"Reward", minus(figure_text(first.column("reward").back(), 4)), "mean over the samples"},
       {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", figure_text(first.column("path_kl").back(), 4),
-       c.dynamics == Dynamics::euler_ode ? "the SDE’s, along the paths of the ODE" : "nats, to the base"}};
+       c.dynamics == Dynamics::euler_ode ? "that of the SDE, along the paths of the ODE" : "from the base, in nats"}};
 
   report::Section laws{
-      .heading = "The law and its samples",
+      .heading = "The distribution and its samples",
       .text =
-          "The diffusion is finetuned so that −λ E[R] + β KL is least, with KL that of its paths to those of the "
-          "base. The law that does it is known: the base times exp(λR/β), which for a linear reward is a mixture "
+          "Finetuning minimises −λ E[R] + β KL, where KL is the divergence of the paths from those of the base. The "
+          "best "
+          "distribution is known: it is the tilted law, the base times exp(λR/β). For a linear reward it is a mixture "
           "with the same covariances, shifted means and other weights. " +
           fmt::format("Its mean reward is {:.4f}. ", best) +
-          "A chain of finite horizon comes near it: it begins at N(0, I), not at the noisy law of the data. The "
-          "ODE keeps that difference to its end, so its parameters make up for it; the SDE forgets most of it."};
+          "A chain of finite horizon only comes near it, because it starts from N(0, I) instead of the noised "
+          "distribution of the data. The SDE forgets most of this difference. The ODE keeps it, so its parameters have "
+          "to compensate for it."};
   const std::size_t shown_coordinates = std::min<std::size_t>(2, c.base.dimension());
   const bool plane = shown_coordinates == 2;
   laws.three_in_a_row = plane;
-  laws.text += plane ? " Contours are of the tilted law; samples that follow it fill them."
-                     : " The curve is the density of the tilted law; it runs through the tops of the bars where "
+  laws.text += plane ? " The contours show the tilted law."
+                     : " The curve is the density of the tilted law; it passes through the tops of the bars if the "
                        "samples follow it.";
-  if (c.base.dimension() > 2) laws.text += " Shown are the first two coordinates.";
+  if (c.base.dimension() > 2) laws.text += " The pictures show the first two coordinates.";
   Window w;
   w.include(marginal(c.base, shown_coordinates));
   w.include(marginal(tilted, shown_coordinates));
@@ -186,28 +246,29 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   };
   Population<float> before(static_cast<std::size_t>(c.batch), c.base.dimension());
   MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
-  add_picture("The base", "Samples of the base.", tilted, before);
+  add_picture("The base", "Samples of the base model.", tilted, before);
   constexpr std::size_t most = 11;
   for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
     if (runs[k].samples.size() > 0)
-      add_picture(runs[k].label, "Samples at the end.", runs[k].configuration->tilted(), runs[k].samples);
+      add_picture(runs[k].label, "Samples at the end of the run.", runs[k].configuration->tilted(), runs[k].samples);
   page.sections.push_back(std::move(laws));
 
   report::Section curves{.heading = "Curves"};
-  add_chart(curves, runs, "reward", "Reward", "mean of R over a finished batch", false, "More is better, at its price.",
-            {{best, "tilted law"}});
+  add_chart(curves, runs, "reward", "Reward", "mean of R over a finished batch", false,
+            "Larger is better, but it costs path KL.", {{best, "tilted law"}});
   add_chart(curves, runs, "path_kl", "Path KL to the base", "nats", false,
-            "The price. For the ODE, which has no noise, it is the same penalty along its paths.");
+            "The price of the reward. The ODE has no noise; its value is the same penalty along its paths.");
   add_chart(curves, runs, "exact_kl", "Distance from the tilted law", "KL(tilted ‖ model), nats", true,
-            "Of the law that the parameters describe, by quadrature. Less is better.");
+            "The divergence of the mixture that the parameters describe, by quadrature. Smaller is better.");
   add_chart(curves, runs, "mean_error", "Largest error of a mean", "distance of a coordinate", true,
-            "Euler’s steps leave a bias of some (λ/β)|∇R| horizon/T; a component with a small weight is learnt last.");
+            "Euler steps leave a bias of about (λ/β)|∇R| horizon/T. A component with a small weight is learnt last.");
   add_chart(curves, runs, "weight_error", "Largest error of a weight", "distance", true, "");
   page.sections.push_back(std::move(curves));
 
-  page.sections.push_back({.heading = "Samples on their way",
-                           .text = "The same noise before and after: what finetuning changes is where paths end.",
-                           .figures = draw_paths(c, c.model().parameters_of(c.base), first.theta)});
+  page.sections.push_back(
+      {.heading = "Paths of a few samples",
+       .text = "The noise is the same before and after finetuning, so the difference is due to θ alone.",
+       .figures = draw_paths(c, c.model().parameters_of(c.base), first.theta)});
 
   report::Table law{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}};
   const GaussianMixture learnt = c.model().law(first.theta);
@@ -220,22 +281,27 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
     }
     law.rows.push_back(std::move(cells));
   }
-  page.sections.push_back(
-      {.heading = "The learnt law", .text = fmt::format("Of {}.", first.label), .tables = {std::move(law)}});
+  page.sections.push_back({.heading = "The learnt distribution",
+                           .text = fmt::format("These are the parameters of {}.", first.label),
+                           .tables = {std::move(law)}});
 
   report::Section all{
       .heading = "All runs",
       .text =
-          "M slots of the queue advance together, T/M steps each: M = T is the single loop. The nested loop takes a "
-          "batch all the way before each step of θ and keeps no path. Steps are those of θ, each with a gradient from "
-          "one batch. Memory is that of the populations, the queue and its paths. "};
+          "A sample takes T steps. A queue has M slots, each with a batch at another stage, and for every step of θ "
+          "each "
+          "slot advances by T/M steps; with M = T this is one step of the chain for one step of θ, as in the single "
+          "loop. The nested loop (M = 1) makes complete samples before each step of θ and stores no paths. The column "
+          "“steps” counts steps of θ, each with a gradient from one batch. Memory includes the populations, the queue "
+          "and its paths. "};
   report::Section costs{
       .heading = "What it cost",
       .text =
-          "Calls of the models, each for a whole batch, as they were made. An evaluation is a score: a sample takes "
-          "T of them, and those of states that were not kept are made again for the gradient. A product is a step of "
-          "the adjoint, the score’s derivatives times a vector: a gradient takes T of them. The frozen model is the "
-          "base, which the path KL asks for at every point."};
+          "The tables count calls of the models, each for a whole batch. An evaluation computes a score. A sample "
+          "takes "
+          "T evaluations, and states that were not stored are evaluated again for the gradient. A product is a step of "
+          "the adjoint, the derivatives of the score times a vector; a gradient takes T products. The frozen model is "
+          "the base, which the path KL needs at every point."};
   report::Table table{{"run", "T", "steps", "KL", "weights off", "means off", "reward", "path KL", "seconds", "MB"}};
   for (const char* of : {"the last step", "all steps"})
     costs.tables.push_back({{of, "evaluations", "products", "evaluations, frozen", "products, frozen"}});
@@ -259,7 +325,7 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
     }
   }
   if (const double bytes = number_or_nan(j, "peak_memory_bytes"); std::isfinite(bytes))
-    costs.text += fmt::format(" The program took {:.0f} MB at its peak, all runs together.", bytes / 1e6);
+    costs.text += fmt::format(" The peak memory of the program, for all runs together, was {:.0f} MB.", bytes / 1e6);
   all.tables.push_back(std::move(table));
   page.sections.push_back(std::move(all));
   page.sections.push_back(std::move(costs));

@@ -21,6 +21,8 @@ bool has(const RunTable& run, std::string_view name) {
   return c && std::ranges::any_of(*c, [](double v) { return std::isfinite(v); });
 }
 
+}  // namespace
+
 // Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
 // a steady slope moves it by 3.5 standard deviations within a tenth, noise around a level by less than 2. And a move
 // below a hundredth of the whole range is none.
@@ -41,14 +43,16 @@ bool still_moving(std::vector<double> y, bool log) {
   return move > 2.5 * deviation && move > 0.01 * (greatest - least);
 }
 
+namespace {
+
 // From where to where the first curve went, if it is one alone, and what that means.
 std::string curve_caption(const report::LineChart& chart, bool alone, const std::string& meaning) {
   if (!alone) return meaning;
   std::vector<double> y = chart.series.front().y;
   std::erase_if(y, [&](double v) { return !std::isfinite(v) || (v <= 0 && chart.log_y); });
   if (y.size() < 2) return meaning;
-  std::string text = fmt::format("From {} to {}. {}", four_digits(y.front()), four_digits(y.back()), meaning);
-  if (still_moving(y, chart.log_y)) text += " It was still moving at the end: more steps may help.";
+  std::string text = fmt::format("It went from {} to {}. {}", four_digits(y.front()), four_digits(y.back()), meaning);
+  if (still_moving(y, chart.log_y)) text += " It was still changing at the end, so more steps may help.";
   return text;
 }
 
@@ -79,7 +83,7 @@ std::optional<report::Series> curve(const Group& group, const std::string& label
 void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis, std::span<const CurveSpec> specs,
                 const Decorate& decorate) {
   const bool cost = axis == Axis::gradient_evaluations, alone = groups.size() == 1;
-  report::Section section{.heading = cost ? "Curves over the work" : "Curves"};
+  report::Section section{.heading = cost ? "Curves over the number of gradient evaluations" : "Curves"};
   const char* x = cost ? "gradient_evaluations" : "step";
   for (const CurveSpec& spec : specs) {
     report::LineChart chart{.title = spec.title,
@@ -89,7 +93,7 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis,
                             .log_x = cost,
                             .log_y = spec.log_y};
     for (const Group& g : groups) {
-      const std::string label = alone ? (spec.second.empty() ? "" : "of the samples") : g.label;
+      const std::string label = alone ? (spec.second.empty() ? "" : "samples") : g.label;
       if (auto s = curve(g, label, spec.column, x)) chart.series.push_back(std::move(*s));
       if (!spec.second.empty() && alone)
         if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));
@@ -100,7 +104,7 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis,
     section.figures.push_back({report::to_svg(chart), caption});
   }
   if (std::ranges::any_of(groups, [](const Group& g) { return g.runs.size() > 1; }))
-    section.text = "Lines are means over the seeds, bands reach from the least to the greatest.";
+    section.text = "Lines are means over the seeds, and bands reach from the smallest value to the largest.";
   if (!section.figures.empty()) page.sections.push_back(std::move(section));
 }
 

@@ -142,7 +142,7 @@ std::string judge(const LawPicture& picture, const MixtureLogDensity& log_densit
     const auto within = std::count_if(at.begin(), at.end(), [&](double v) { return v >= *tenth; });
     return fmt::format("{:.0f}\u00a0%", 100 * static_cast<double>(within) / static_cast<double>(points.size()));
   };
-  std::string text = fmt::format("{} of them", share(*picture.samples));
+  std::string text = fmt::format("{} of the samples", share(*picture.samples));
   if (picture.target) text += fmt::format(" and {} of the {}", share(picture.target->points), picture.target->name);
   return text + fmt::format(" lie where {} has 90\u00a0% of its mass.",
                             picture.law_name == "π*(θ)" ? the_law : picture.law_name);

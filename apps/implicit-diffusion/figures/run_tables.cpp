@@ -2,6 +2,7 @@
 
 #include "experiment/warnings.hpp"
 #include "figures/curves.hpp"
+#include "figures/opening.hpp"
 #include "figures/tables.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +85,8 @@ report::Section runs_section(std::span<const RunTable* const> runs, bool with_pa
   add("seconds", [&](const Summary& s) { return text(s.seconds, 2); });
   report::Section section{.heading = "All runs", .tables = {t}};
   if (!thresholds.empty())
-    section.text = "“At” is the first step at which the log-likelihood, a mean of 20 steps, was there.";
+    section.text =
+        "The columns “at” give the first step at which the log-likelihood, averaged over 20 steps, reached that value.";
   return section;
 }
 
@@ -94,8 +96,9 @@ report::Page repeats_page(const Common& c, const std::string& what, std::span<co
                     .subtitle = fmt::format("{}, {} seeds from {}", what, runs.size(), c.seed),
                     .notice = runs_notice(runs, false),
                     .warnings = runs_warnings(runs, false),
+                    .opening = repeats_opening(runs),
                     .footer = footer};
-  if (repeats_are_missing(runs)) page.notice = "Interrupted: further seeds were not run.";
+  if (repeats_are_missing(runs)) page.notice = "The run was interrupted before all seeds were run.";
   for (const FigureName& f : figure_names) {
     if (f.value == &Figures::reward && !with_reward) continue;
     std::vector<double> v;

@@ -46,12 +46,12 @@ std::vector<std::string> column_text(const std::vector<double>& values) {
 report::Section repeat_section(const std::string& resolved, const std::filesystem::path& folder,
                                const std::string& options) {
   const std::filesystem::path file = folder / "config.toml";
-  std::string text = "The same configuration and seed give the same bits, whatever the number of threads.\n\n";
-  if (file.is_relative()) text += "The command is for the folder in which this report was made. ";
+  std::string text = "The same configuration and seed give the same bits for any number of threads.\n\n";
+  if (file.is_relative()) text += "Run the command in the folder in which this report was made. ";
   text +=
-      "Where the shell does not find implicit-diffusion, give its path instead: the build leaves it at "
+      "If your shell does not find implicit-diffusion, give its path; the build puts it at "
       "build/release/implicit-diffusion.";
-  return {.heading = "To repeat it",
+  return {.heading = "How to repeat this run",
           .text = text,
           .code = {{"Command",
                     fmt::format("implicit-diffusion run {}{} --output again", shell_word(file.string()), options)},

@@ -1,4 +1,5 @@
 #include "experiment/warnings.hpp"
+#include "figures/opening.hpp"
 #include "figures/run_tables.hpp"
 #include "figures/tables.hpp"
 #include "finite_state/experiment.hpp"
@@ -35,6 +36,39 @@ report::Series density(const std::string& label, std::span<const double> p, std:
   return s;
 }
 
+// What was done, whether it worked, and how one can tell. `objective` is that of the loop with samples, at its rows.
+std::string finite_state_opening(const FiniteStateConfiguration& c, const Json& summary, const Json& results,
+                                 const std::vector<double>& objective) {
+  const std::string status = summary.value("status", "");
+  const std::int64_t steps = summary.value("steps", std::int64_t{0});
+  std::vector<std::string> text{
+      fmt::format(
+          "This run tuned a Markov chain on {} states with the single loop, so that its stationary distribution "
+          "earns a reward and stays near to the uniform one. It did so three times, with {} steps of θ each: "
+          "with the exact distribution, and with {} samples and two kinds of gradients.",
+          c.ring.states, steps, c.particles),
+      how_it_ended(status, steps, c.steps)};
+  const double best = number_or_nan(summary, "best_objective");
+  if (const auto ends = ends_of(&objective); ends && ends->first > best) {
+    const double share = share_of_way(ends->first, ends->last, best);
+    text.push_back(fmt::format(
+        "{}: with samples and the linear system, the objective {}. Its optimum is known, {}, so the run went {} of the "
+        "way; the KL divergence of its distribution from the best one is {:.1e} nats.",
+        verdict_of(share), change_text(*ends), four_digits(best), percent(share), number_or_nan(summary, "exact_kl")));
+  } else if (ends) {
+    text.push_back(fmt::format("It started at the optimum, and the objective {}.", change_text(*ends)));
+  }
+  text.emplace_back("The objective is that of the exact stationary distribution at θ, so it has no sampling noise.");
+  double largest = 0;
+  for (const Json& row : results) largest = std::max(largest, number_or_nan(row, "gradient_error"));
+  if (!results.empty())
+    text.push_back(fmt::format(
+        "Gradients by the linear system differ from the exact ones by at most {:.0e} of their size, for {} chains of "
+        "different sizes.",
+        largest, results.size()));
+  return paragraph(text);
+}
+
 }  // namespace
 
 std::string FiniteStateExperiment::report(const fs::path& folder) const {
@@ -56,20 +90,25 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
                     .subtitle = fmt::format("{}, seed {}: {} states, {} samples, {} steps", c.experiment, c.seed,
                                             c.ring.states, c.particles, c.steps),
                     .warnings = messages_of(read_warnings(j)),
+                    .opening = finite_state_opening(c, j, results, column("objective_particles")),
                     .footer = footer};
   const double best = number_or_nan(j, "best_objective"), best_reward = number_or_nan(j, "best_reward");
-  page.facts = {{"Exact reward", fixed(number_or_nan(j, "exact_reward"), 4), "under the chain’s law"},
-                {"Best reward", fixed(best_reward, 4), "of the optimum, known"},
-                {"KL divergence", fmt::format("{:.2e}", number_or_nan(j, "exact_kl")), "nats, from the best law"}};
+  page.facts = {
+      {"Exact reward", fixed(number_or_nan(j, "exact_reward"), 4), "under the stationary distribution"},
+      {"Best reward", fixed(best_reward, 4), "of the optimum, in closed form"},
+      {"KL divergence", fmt::format("{:.2e}", number_or_nan(j, "exact_kl")), "from the best distribution, in nats"}};
 
   report::Section laws{
-      .heading = "The law on the ring",
+      .heading = "The distribution on the ring",
       .text =
-          "A chain jumps among states on a circle: P(i, i+s) = σ(Vᵢ − Vᵢ₊ₛ + c h s)/(2w), with V a sum of harmonics "
-          "whose coefficients are θ, and a drift c around the ring. θ is tuned so that the stationary law raises a "
-          "reward and stays near to the uniform law: −E[R] + β KL(p ‖ uniform). The best law of all is exp(R/β)/Z, "
-          "and the chain can reach it, at c = 0 and V = −R/β."};
-  report::LineChart law{.title = "The stationary law", .x_label = "place on the ring", .y_label = "density"};
+          "A chain jumps among states on a circle: P(i, i+s) = σ(Vᵢ − Vᵢ₊ₛ + c h s)/(2w). V is a sum of harmonics, and "
+          "c is a drift around the ring; θ consists of c and the coefficients of V. The objective is "
+          "−E[R] + β KL(p ‖ uniform): the stationary distribution p should have a large mean reward and stay near to "
+          "the "
+          "uniform distribution. The best of all distributions is exp(R/β)/Z, and the chain can reach it, with c = 0 "
+          "and "
+          "V = −R/β."};
+  report::LineChart law{.title = "The stationary distribution", .x_label = "place on the ring", .y_label = "density"};
   constexpr std::size_t curve_points = 400, bins = 60;
   ChainGradient gradient(ring.chain, ring.objective);
   std::vector<double> g(ring.start.size()), theta, shares(c.ring.states);
@@ -81,18 +120,18 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
     gradient.exact(theta, g);
     law.series.push_back(density("learnt from samples", gradient.law(), curve_points));
   } catch (const Error&) {
-    page.notice = "The run diverged: at its last θ the chain falls apart, and has no law.";
+    page.notice = "The run diverged: at its last θ the chain is disconnected, so it has no stationary distribution.";
   }
   for (const double state : samples.values) {
     if (!(state >= 0 && state < static_cast<double>(c.ring.states)))
       throw Error(ErrorKind::data, io::display(folder / "samples.npy"), "has a state that is not on the ring");
     shares[static_cast<std::size_t>(state)] += 1 / static_cast<double>(samples.values.size());
   }
-  if (!samples.values.empty()) law.series.push_back(density("the samples", shares, bins));
+  if (!samples.values.empty()) law.series.push_back(density("samples", shares, bins));
   gradient.exact(c.start, g);
   law.series.push_back(density("at the start", gradient.law(), curve_points));
   // Dots, as it may lie under the learnt one.
-  report::Series optimum = density("the best law", ring.best_law, curve_points);
+  report::Series optimum = density("best distribution", ring.best_law, curve_points);
   constexpr std::size_t dot = 8;
   for (std::size_t i = 0; i < optimum.y.size(); ++i)
     if (i % dot != 0) optimum.y[i] = Figures::none;
@@ -103,23 +142,27 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
     rewards.add(2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(r.size()), r[i]);
   const report::LineChart earned{
       .title = "The reward", .x_label = "place on the ring", .y_label = "R", .series = {std::move(rewards)}};
-  laws.figures = {{report::to_svg(law), "Learnt in a single loop: one move of every sample, one step of θ."},
-                  {report::to_svg(earned), "What a state earns."}};
+  laws.figures = {{report::to_svg(law),
+                   "The distribution was learnt in a single loop, in which one move of every sample alternates with "
+                   "one step of θ."},
+                  {report::to_svg(earned), "The reward of each state."}};
   page.sections.push_back(std::move(laws));
 
   report::Section curves{
       .heading = "The single loop, three times",
       .text =
-          "With the law itself, p ← p P(θ), there is no noise; where θ moves faster than the chain mixes the law "
-          "swings about the optimum before it settles there. With samples the gradient comes from the same linear "
-          "system, at their shares; or, where the law is a Gibbs law, from a covariance."};
+          "The first loop advances the distribution itself, p ← p P(θ), without noise. If θ moves faster than the "
+          "chain "
+          "mixes, the distribution oscillates around the optimum before it settles. The second loop advances samples "
+          "and takes the gradient from the same linear system, evaluated at the shares of the samples in each state. "
+          "The third uses a Gibbs distribution, for which the gradient is a covariance."};
   report::LineChart gap{.title = "Distance of the objective from its optimum",
                         .x_label = "step",
                         .y_label = "F(π*(θ)) − min F",
                         .log_y = true};
   report::LineChart reward{
-      .title = "Reward", .x_label = "step", .y_label = "mean of R", .levels = {{best_reward, "of the best law"}}};
-  const std::array names{std::pair{"law", "the law itself"}, std::pair{"particles", "samples, linear system"},
+      .title = "Reward", .x_label = "step", .y_label = "mean of R", .levels = {{best_reward, "best distribution"}}};
+  const std::array names{std::pair{"law", "the distribution itself"}, std::pair{"particles", "samples, linear system"},
                          std::pair{"gibbs", "samples, covariance"}};
   for (const auto& [name, label] : names) {
     report::Series s{label, column("step")};
@@ -129,9 +172,12 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
   }
   curves.figures = {
       {report::to_svg(gap),
-       "Of the exact law at θ. Near the optimum the slope of the objective is the same in all states, so that the "
-       "noise of the samples drops out of the gradient. The law itself has its slope from where it is, behind θ."},
-      {report::to_svg(reward), "Of the samples, or of the law that the loop carries along."}};
+       "The objective of the exact stationary distribution at θ. Near the optimum, its slope is the same in all "
+       "states, "
+       "so the noise of the samples cancels in the gradient. The loop without noise takes its slope from a "
+       "distribution "
+       "that lags behind θ."},
+      {report::to_svg(reward), "The mean reward of the samples, or of the distribution that the loop advances."}};
   report::Table table{{"loop", "reward", "exact reward", "objective", "KL"}};
   for (const Json& row : loops) {
     std::string label = row.is_object() && row.contains("loop") && row["loop"].is_string() ? row["loop"] : "";
@@ -146,11 +192,13 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
   page.sections.push_back(std::move(curves));
 
   if (!results.empty()) {
-    report::Section sizes{.heading = "Gradients by the linear system",
-                          .text =
-                              "The gradient of a chain’s stationary law is one solve with I − P: dense LU, or sparse "
-                              "where a state has few neighbours. Here it is taken on heat baths whose law is a Gibbs "
-                              "law, so that the exact gradient is known: a covariance."};
+    report::Section sizes{
+        .heading = "Gradients by the linear system",
+        .text =
+            "The gradient of a stationary distribution takes one solve with I − P: by dense LU, or by "
+            "sparse LU if each state has few neighbours. These chains are heat baths, whose stationary "
+            "distribution is a Gibbs distribution, so the exact gradient is known: it is a "
+            "covariance."};
     report::LineChart error{.title = "Error of the gradient",
                             .x_label = "states",
                             .y_label = "relative error",
@@ -172,8 +220,9 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
       error.series.push_back(std::move(e));
       time.series.push_back(std::move(t));
     }
-    sizes.figures = {{report::to_svg(error), "Against the covariance, relative to its largest entry."},
-                     {report::to_svg(time), "The median of three, with the probabilities and the factorisation."}};
+    sizes.figures = {
+        {report::to_svg(error), "The difference from the covariance, relative to its largest entry."},
+        {report::to_svg(time), "The median of three gradients, including the probabilities and the factorisation."}};
     sizes.tables.push_back(std::move(rows));
     page.sections.push_back(std::move(sizes));
   }

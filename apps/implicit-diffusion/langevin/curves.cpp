@@ -20,20 +20,20 @@ const std::array curves{
               .y_label = "reward",
               .second = "exact_reward",
               .second_label = "under π*(θ)",
-              .meaning = "More is better."},
+              .meaning = "Larger is better."},
     CurveSpec{.column = "log_likelihood",
               .title = "Log-likelihood of the samples under θ_opt",
               .y_label = "mean of −V(x, θ_opt), nats",
-              .meaning = "How likely the samples are at the parameters θ_opt of the configuration."},
+              .meaning = "This tells how likely the samples are at the parameters θ_opt of the configuration."},
     CurveSpec{.column = "exact_kl",
               .title = "KL divergence from the reference",
               .y_label = "KL(reference ‖ π*(θ)), nats",
               .log_y = true,
-              .meaning = "Less is better; 0 is the reference itself."},
+              .meaning = "Smaller is better; 0 means that π*(θ) equals the reference."},
     CurveSpec{.column = "data_log_likelihood",
               .title = "Log-likelihood of the data",
               .y_label = "mean of log π*(θ), nats",
-              .meaning = "More is better."}};
+              .meaning = "Larger is better."}};
 
 // The log-likelihood that points of the reference have, where it is a law: samples that follow it have the same.
 double reference_log_likelihood(LangevinConfiguration c) {
@@ -54,12 +54,12 @@ void add_langevin_curves(report::Page& page, const std::vector<Group>& groups, c
   const std::span<const CurveSpec> drawn = std::span(curves).subspan(c.reward ? 0 : 1);
   add_curves(page, groups, axis, drawn, [&](const CurveSpec& spec, report::LineChart& chart, std::string& caption) {
     if (chart.series.size() > 1 && alone)
-      caption += fmt::format(" Where the samples follow {}, the two agree.", the_law);
+      caption += fmt::format(" The two curves agree where the samples follow {}.", the_law);
     if (spec.column != "log_likelihood") return;
     for (const double t : c.thresholds) chart.levels.push_back({t, minus(toml_number(t))});
-    if (!c.thresholds.empty()) caption += " Dotted: its thresholds.";
+    if (!c.thresholds.empty()) caption += " Dotted lines are its thresholds.";
     if (const double level = reference_log_likelihood(c); alone && std::isfinite(level))
-      chart.levels.push_back({level, "of the reference"});
+      chart.levels.push_back({level, "reference"});
   });
 }
 

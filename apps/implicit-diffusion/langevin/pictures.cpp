@@ -29,7 +29,7 @@ report::Figure LawPictures::start(bool narrow) const {
   try {
     make_start(c, x.dimension()).draw(x, 0);
   } catch (const Error&) {
-    picture.caption = "The samples it started from are no longer there.";
+    picture.caption = "The file with the initial samples no longer exists.";
     picture.samples = nullptr;
   }
   return draw(picture, window_);
@@ -37,9 +37,9 @@ report::Figure LawPictures::start(bool narrow) const {
 
 report::Figure LawPictures::end(const std::string& title, bool narrow) const {
   const bool none = run_.samples.size() == 0;
-  std::string caption = none ? "The run diverged: there are no samples." : "The samples after the last step.";
+  std::string caption = none ? "The run diverged, so there are no samples." : "The samples after the last step.";
   if (!none && run_.configuration.method == Method::guided)
-    caption += fmt::format(" Guidance moves them away from {}, not θ.", the_law);
+    caption += fmt::format(" Guidance moves the samples away from {} and leaves θ as it is.", the_law);
   return draw({title, caption, law(run_.theta.back()), none ? nullptr : &run_.samples, target(), markers_, narrow},
               window_);
 }
@@ -49,16 +49,17 @@ report::Section LawPictures::section() const {
   const bool learns_law = reference && !reference->theta.empty();
   const bool narrow = learns_law && shown_ == 2;  // all three stand side by side
   report::Section section{
-      .heading = "The law and its samples",
-      .text = fmt::format("{} is the law whose density is proportional to exp(−V(x, θ)): what the samples follow once "
-                          "they have had the time.",
+      .heading = "The distribution and its samples",
+      .text = fmt::format("{} is the distribution with a density proportional to exp(−V(x, θ)). The samples follow it "
+                          "once they have had enough steps.",
                           the_law),
       .figures = {start(narrow), end(fmt::format("π*(θ) at step {:.0f}", run_.columns.front().back()), narrow)},
       .three_in_a_row = narrow};
-  if (potential_.dimension() > 2) section.text += " Shown are marginals in the first two coordinates.";
+  if (potential_.dimension() > 2) section.text += " The pictures show marginals in the first two coordinates.";
   if (!missing_.empty()) section.text += " " + missing_;
   if (learns_law) {
-    const std::string caption = fmt::format("The law to be learnt, and {} points of it.", target_->points.size());
+    const std::string caption =
+        fmt::format("The distribution to be learnt, and {} points drawn from it.", target_->points.size());
     section.figures.push_back(draw(
         {"The reference", caption, law(reference->theta), nullptr, target(), {}, narrow, "the reference"}, window_));
   }
@@ -77,7 +78,7 @@ void LawPictures::find_target(const ReferenceSpec& reference) {
     target_ = Target{"data", reference.data->samples(potential_.dimension())};
     window_.include(target_->points);
   } catch (const Error&) {
-    missing_ = "The data are not drawn: their file is no longer there.";
+    missing_ = "The pictures do not show the data, because their file no longer exists.";
   }
 }
 

@@ -6,6 +6,7 @@
 #include "langevin/curves.hpp"
 #include "langevin/diverged.hpp"
 #include "langevin/match_components.hpp"
+#include "langevin/opening.hpp"
 #include "langevin/pictures.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +39,8 @@ report::Figure draw(const Quantities& q, const std::vector<double>& step) {
   report::LineChart chart{.title = q.title, .x_label = "step", .y_label = q.y_label, .series = {}};
   for (std::size_t i = 0; i < std::min(q.names.size(), most); ++i)
     chart.series.push_back({q.names[i], step, q.values[i]});
-  return {report::to_svg(chart), q.names.size() > most ? fmt::format("The first {} of {}.", most, q.names.size()) : ""};
+  return {report::to_svg(chart),
+          q.names.size() > most ? fmt::format("This chart shows the first {} of {}.", most, q.names.size()) : ""};
 }
 
 // theta, a curve for each parameter.
@@ -62,7 +64,7 @@ std::vector<Quantities> quantities(const RunFiles& run, const std::vector<Gaussi
                   [i](const GaussianMixture& law) { return law.weights[i]; });
   }
   if (theta_is.by_well) {  // the centres are fixed
-    all.push_back(theta_quantities(run, "θ, a parameter for each well", "well "));
+    all.push_back(theta_quantities(run, "θ, one parameter for each well", "well "));
     return all;
   }
   const auto of = [&](std::size_t i) { return n > 1 ? fmt::format(" {}", i + 1) : ""; };
@@ -150,7 +152,9 @@ std::string matched_components(const GaussianMixture& end, const GaussianMixture
   std::string text;
   for (std::size_t i = 0; i < std::min(order.size(), most_components); ++i)
     text += fmt::format("{}component {} to {}", i ? ", " : "", i + 1, order[i] + 1);
-  return "Nearest to each other at the end, by their means, in the learnt law and in the reference: " + text + ".";
+  return "At the end, these components of the learnt distribution and of the reference are nearest to each other, by "
+         "their means: " +
+         text + ".";
 }
 
 report::Section parameters_section(const RunFiles& run) {
@@ -177,21 +181,21 @@ report::Section parameters_section(const RunFiles& run) {
   std::string shortened;
   if (n > most_components) shortened = fmt::format("the first {} of {} components", most_components, n);
   if (d > 3) shortened += fmt::format("{}the first three of {} coordinates", shortened.empty() ? "" : ", ", d);
-  if (!shortened.empty()) section.text += (section.text.empty() ? "" : " ") + ("The table has " + shortened + ".");
+  if (!shortened.empty()) section.text += (section.text.empty() ? "" : " ") + ("The table shows " + shortened + ".");
   return section;
 }
 
 std::vector<report::Fact> facts(const RunFiles& run) {
-  constexpr const char* notes[] = {"mean over the samples", "under π*(θ), in closed form",
-                                   "nats, from the reference, by quadrature", "nats, mean of −V(x,\u00a0θ_opt)",
-                                   "nats, mean of log π*(θ)"};
+  constexpr const char* notes[] = {"mean over the samples", "mean under π*(θ), in closed form",
+                                   "from the reference, in nats, by quadrature", "mean of −V(x,\u00a0θ_opt), in nats",
+                                   "mean of log π*(θ), in nats"};
   std::vector<report::Fact> all;
   for (std::size_t i = run.configuration.reward ? 0 : 1; i < std::size(figure_names); ++i)
     if (const double value = run.summary.figures.*figure_names[i].value; std::isfinite(value))
       all.push_back({figure_names[i].title, minus(figure_text(value, figure_names[i].digits)), notes[i]});
   for (const Reached& r : run.summary.reached)
     all.push_back({"Reached " + minus(r.threshold), r.step ? fmt::format("step {}", *r.step) : "never",
-                   "log-likelihood, mean of 20 steps"});
+                   "by the log-likelihood, averaged over 20 steps"});
   return all;
 }
 
@@ -200,11 +204,12 @@ std::string notice(const RunFiles& run) {
   const LangevinConfiguration& c = run.configuration;
   const Summary& s = run.summary;
   if (s.status == "interrupted")
-    return fmt::format("Interrupted after step {} of {}: what follows is the state at that step.", s.steps, c.steps);
+    return fmt::format("The run was interrupted after step {} of {}; this report shows the state at that step.",
+                       s.steps, c.steps);
   if (s.status != "diverged") return {};
   return fmt::format(
-      "Diverged at step {} of {}: a sample or the gradient was no longer finite, or θ left the domain of the "
-      "potential. What follows is the last θ before it; there are no samples. Advice: {}.",
+      "The run diverged at step {} of {}: a sample or the gradient was no longer finite, or θ left the domain of the "
+      "potential. This report shows the last θ before that; there are no samples. Advice: {}.",
       s.steps + 1, c.steps, divergence_advice(c, std::nullopt));
 }
 
@@ -221,6 +226,7 @@ std::string run_report(const RunFiles& run) {
                     .subtitle = subtitle(run),
                     .notice = notice(run),
                     .warnings = messages_of(run.summary.warnings),
+                    .opening = langevin_opening(run),
                     .facts = facts(run),
                     .footer = footer};
   if (has_law(run)) page.sections.push_back(LawPictures(run).section());
@@ -238,7 +244,7 @@ std::string langevin_repeats_report(const LangevinConfiguration& c, const std::v
   add_langevin_curves(page, {all}, c);
   if (has_law(runs.front())) {
     page.sections.push_back(LawPictures(runs.front()).section());
-    page.sections.back().text += fmt::format(" These are of seed {}.", c.seed);
+    page.sections.back().text += fmt::format(" They belong to seed {}.", c.seed);
   }
   page.sections.push_back(runs_section(all.runs, false));
   page.sections.push_back(

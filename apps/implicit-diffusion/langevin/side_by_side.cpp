@@ -23,7 +23,7 @@ RunFiles read_langevin_run(const std::filesystem::path& folder) {
   const auto* langevin = dynamic_cast<const LangevinExperiment*>(experiment.get());
   if (!langevin)
     throw Error(ErrorKind::usage, io::display(folder),
-                "is not the folder of a single Langevin run: it cannot be compared");
+                "is not the folder of a single Langevin run, so it cannot be compared");
   return read_run(folder, langevin->configuration(), langevin->configuration().seed);
 }
 
@@ -75,7 +75,7 @@ std::string side_by_side_report(const std::vector<std::filesystem::path>& folder
   if (std::ranges::any_of(runs, [&](const auto& r) { return gradient_evaluations_per_step(r.configuration) != cost; }))
     add_langevin_curves(page, groups, first, Axis::gradient_evaluations);
   page.sections.push_back(runs_section(all, true));
-  report::Section laws{.heading = "The laws and their samples at the end"};
+  report::Section laws{.heading = "The distributions and their samples at the end"};
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!has_law(*firsts[i])) continue;
     std::string title = groups[i].label;

@@ -56,6 +56,7 @@ struct Page {
   std::string subtitle;
   std::string notice = {};  // what the reader must know before anything else, such as that the run failed
   std::vector<std::string> warnings = {};  // why what follows may be wrong, each a paragraph of its own
+  std::string opening = {};                // one paragraph: what was done, whether it worked, and how one can tell
   std::vector<Fact> facts = {};
   std::vector<Section> sections = {};
   std::string footer = {};

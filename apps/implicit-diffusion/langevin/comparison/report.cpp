@@ -1,5 +1,6 @@
 #include "langevin/comparison/experiment.hpp"
 
+#include "figures/opening.hpp"
 #include "figures/tables.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -64,7 +65,7 @@ report::Section law_section(const std::vector<SettingRuns>& all) {
     section.figures.push_back(LawPictures(s->runs.front()).end(title, true));
   }
   if (!section.figures.empty())
-    section.text = fmt::format("Contours of {} at the end and the samples, of seed {}.", the_law,
+    section.text = fmt::format("The contours show {} at the end, with the samples of seed {}.", the_law,
                                all.front().runs.front().configuration.seed);
   return section;
 }
@@ -102,8 +103,9 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
     for (const auto& t : implicit->reached)
       if (std::isfinite(cost_of(t))) chart.levels.push_back({cost_of(t), "implicit to " + minus(t.value)});
   if (chart.series.empty()) return std::nullopt;
-  std::string caption = "Medians over the seeds; less is better. A gap: more than half of the seeds never got there.";
-  if (!chart.levels.empty()) caption += " Dotted: Implicit Diffusion, which is T = 1.";
+  std::string caption =
+      "Medians over the seeds; smaller is better. In a gap, more than half of the seeds never reached the value.";
+  if (!chart.levels.empty()) caption += " Dotted lines show Implicit Diffusion, which has T = 1.";
   return report::Figure{report::to_svg(chart), caption + missing};
 }
 
@@ -134,9 +136,11 @@ report::Section dynamics_section(const std::vector<SettingRuns>& all) {
   }
   if (table.rows.empty()) return section;
   section.text = fmt::format(
-      "The samples after a number of outer steps, over the contours of {} at the θ of then, of seed {}. The sampling "
-      "dynamics is fast, that of θ slow. Of guided, whose θ stays where it is, these are not contours of the law it "
-      "samples.",
+      "These pictures show the samples of seed {1} after a number of outer steps, and the contours of {0} at the θ of "
+      "the "
+      "same step. The samples move fast and θ moves slowly. In the method guided θ stays fixed, so the contours are "
+      "not "
+      "those of the distribution that it samples.",
       the_law, all.front().runs.front().configuration.seed);
   section.picture_tables.push_back(std::move(table));
   return section;
@@ -152,6 +156,41 @@ report::Table results_table(const std::vector<ComparisonRow>& rows) {
     for (const auto& x : r.reached) t.rows.back().push_back(count_or_never(x.gradient_evaluations));
   }
   return t;
+}
+
+// What was done, whether it worked, and how one can tell.
+std::string comparison_opening(const LangevinComparison& c, const std::vector<ComparisonRow>& rows,
+                               const std::vector<Claim>& claims, std::size_t found, std::size_t wanted) {
+  std::vector<std::string> text{
+      fmt::format("This comparison ran {} settings of sampling and optimisation methods on the same problem, with {} "
+                  "seeds and {} steps each.",
+                  c.settings.size(), c.seeds, c.settings.front().configuration.steps)};
+  if (found < wanted) text.push_back(fmt::format("It is not complete: {} of {} runs have ended.", found, wanted));
+  if (const ComparisonRow* implicit = find_row(rows, Method::implicit)) {
+    const ComparisonRow* start = find_row(rows, Method::langevin_initial);
+    if (start && std::isfinite(start->exact_reward) && std::isfinite(implicit->exact_reward))
+      text.push_back(fmt::format("{}: with Implicit Diffusion, the single loop, the exact mean reward {}.",
+                                 implicit->exact_reward > start->exact_reward
+                                     ? "The optimisation raised the reward"
+                                     : "The optimisation did not raise the reward",
+                                 change_text(start->exact_reward, implicit->exact_reward)));
+  }
+  std::size_t confirmed = 0, refuted = 0, open = 0;
+  for (const Claim& claim : claims) {
+    if (claim.verdict.starts_with("confirmed")) ++confirmed;
+    if (claim.verdict.starts_with("not confirmed")) ++refuted;
+    if (claim.verdict.starts_with("not decided")) ++open;
+  }
+  if (claims.empty())
+    text.emplace_back("The runs do not bear on the paper’s claims about these methods.");
+  else
+    text.push_back(fmt::format(
+        "Of the paper’s {} claims about these methods, the runs confirm {} and do not confirm {}; {} depend on a "
+        "constant that the paper does not give, and {} remain undecided. The table below says for each claim what was "
+        "measured; the figures are "
+        "medians over the seeds.",
+        claims.size(), confirmed, refuted, claims.size() - confirmed - refuted - open, open));
+  return paragraph(text);
 }
 
 // The run of a setting with a seed; nothing where it has not come to its end.
@@ -200,12 +239,14 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
   if (all.empty()) throw Error(ErrorKind::missing, io::display(folder), "has no finished run to report");
 
   const std::size_t wanted = c.settings.size() * static_cast<std::size_t>(c.seeds);
+  const std::vector<Claim> claims = judge_claims(c, rows);
   report::Page page{
       .title = c.title,
       .subtitle = fmt::format("{}: {} setting{}, {} seeds from {}, {} steps", c.experiment, all.size(),
                               all.size() == 1 ? "" : "s", c.seeds, c.seed, c.settings.front().configuration.steps),
-      .notice = found < wanted ? fmt::format("Only {} of {} runs are there.", found, wanted) : "",
+      .notice = found < wanted ? fmt::format("Only {} of {} runs have ended.", found, wanted) : "",
       .warnings = messages_of(warnings_over(warnings)),
+      .opening = comparison_opening(c, rows, claims, found, wanted),
       .footer = footer};
   if (const ComparisonRow* r = find_row(rows, Method::implicit)) {
     page.facts.push_back({"Exact reward", minus(figure_text(r->exact_reward, 4)), "Implicit Diffusion, median"});
@@ -219,15 +260,17 @@ std::string ComparisonExperiment::report(const fs::path& folder) const {
           !r->reached.empty() && std::isfinite(evaluations(n)) && std::isfinite(evaluations(*r)))
         page.facts.push_back({fmt::format("Nested, T = {}", n.inner_steps()),
                               fmt::format("{:.1f} ×", evaluations(n) / evaluations(*r)),
-                              "as many evaluations to the same"});
+                              "as many evaluations to reach the same"});
   }
 
   report::Table verdicts{.header = {"claim", "measured", "verdict"}, .rows = {}, .wrap = true};
-  for (const Claim& claim : judge_claims(c, rows)) verdicts.rows.push_back({claim.text, claim.measured, claim.verdict});
+  for (const Claim& claim : claims) verdicts.rows.push_back({claim.text, claim.measured, claim.verdict});
   if (!verdicts.rows.empty())
-    page.sections.push_back({.heading = "The paper’s claims, and our figures",
-                             .text = "Medians over the seeds. The log-likelihood is the mean of −V(x, θ_opt) over the "
-                                     "samples; a threshold is reached when its mean over 20 steps is.",
+    page.sections.push_back({.heading = "The paper’s claims and our figures",
+                             .text =
+                                 "The figures are medians over the seeds. The log-likelihood is the mean of "
+                                 "−V(x, θ_opt) over the samples. A threshold counts as reached when the mean of the "
+                                 "log-likelihood over 20 steps reaches it.",
                              .tables = {verdicts}});
   if (report::Section laws = law_section(all); !laws.figures.empty()) page.sections.push_back(std::move(laws));
   std::vector<Group> groups;
