@@ -89,6 +89,34 @@ TEST(GoodRun, SaysWhatWasReached) {
   EXPECT_NE(result.out.find("\n  log-likelihood -5.8 reached  never\n"), std::string::npos) << result.out;
 }
 
+// The numbers are those of the experiments' files.
+TEST(GoodRun, NamesThePartsOfTheta) {
+  const Folder folder;
+  const Words start{"--steps", "0", "--quiet", "--no-report", "--output"};
+  const auto table = [&](const Words& experiment, const char* name) {
+    return run(folder, Words{"run"} + experiment + start + Words{name}).out;
+  };
+  const std::string wells = table({"langevin-reward"}, "wells");
+  EXPECT_NE(wells.find("\n  theta: wells 1 to 6          1.500 0.000 1.500 0.000 1.500 0.000\n"), std::string::npos)
+      << wells;
+  const std::string mixture = table({"ebm-mixture"}, "mixture");
+  for (const char* row :
+       {"theta: weights, as logits    0.000 0.000", "theta: mean 1                4.000 0.000",
+        "theta: mean 2                -2.000 3.464", "theta: covariance 2          1.000 0.000 0.000 1.000"})
+    EXPECT_NE(mixture.find(std::string("\n  ") + row + "\n"), std::string::npos) << row << " is not in\n" << mixture;
+  const std::string factors = table({"ebm-mixture", "--set", "potential.covariance=cholesky"}, "factors");
+  EXPECT_NE(factors.find("\n  theta: Cholesky factor 2     0.000 0.000 0.000\n"), std::string::npos) << factors;
+}
+
+// The files of an energy-based model call minus its KL the reward; people read the KL.
+TEST(GoodRun, ShowsARewardOnlyWhereThereIsOne) {
+  const Folder folder;
+  const std::string energy = run(folder, {"run", "ebm-wells", "--steps", "2", "--quiet"}).out;
+  EXPECT_EQ(energy.find("reward"), std::string::npos) << energy;
+  EXPECT_NE(energy.find("\n  exact KL "), std::string::npos) << energy;
+  EXPECT_NE(run(folder, short_run).out.find("\n  reward "), std::string::npos);
+}
+
 TEST(GoodRun, HugeNumbersHaveExponents) {
   const Folder folder;
   const Result result = run(folder, short_run + Words{"--set", "start.theta=[1e300, 0, 0, 0, 0, -1e300]"});

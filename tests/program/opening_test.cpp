@@ -52,7 +52,8 @@ TEST(Opening, OfARewardComparesWithTheBestPossible) {
                           "No θ earns more than 0.2983, so the run made 98 % of the possible gain.",
                           "The samples agree: their own mean reward is "}));
   const std::string early = run_and_read(folder, {"langevin-reward", "--steps", "300"}, "early");
-  EXPECT_TRUE(says(early, {"in each of 300 steps", "It got part of the way: ", "It was still changing at the end"}));
+  EXPECT_TRUE(
+      says(early, {"in each of 300 steps", "It got part of the way: ", "so the run made 29 % of the possible gain"}));
   const std::string none = run_and_read(folder, {"langevin-reward", "--steps", "0"}, "none");
   EXPECT_TRUE(says(none, {"No step was taken", "It has not got anywhere yet: ", "stayed at 0.07253"}));
   EXPECT_EQ(none.find("It worked"), std::string::npos);
@@ -60,14 +61,17 @@ TEST(Opening, OfARewardComparesWithTheBestPossible) {
   EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--steps", "300", "--set", "method=nested"}, "nested"),
                    {"with the nested loop", "took 10 Langevin steps"}));
   EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--set", "method=unrolled"}, "unrolled"),
-                   {"by unrolling", "It got most of the way: "}));
+                   {"by unrolling", "It got most of the way: ", "It was still changing at the end"}));
   EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--set", "method=guided"}, "guided"),
                    {"sampled with guidance", "It raised the reward: ", "without guidance, is 0.07253"}));
   EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--set", "method=langevin-initial"}, "start"),
                    {"This run only sampled", "is 0.07253, in closed form. The samples agree: "}));
-  // After one step the samples are still near the middle, where the reward is another one.
-  EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--steps", "1", "--set", "method=langevin-initial"}, "one"),
-                   {"The samples do not follow that distribution yet: "}));
+  // Samples that start far to the left, where the reward is 0, are still there after one step.
+  EXPECT_TRUE(says(run_and_read(folder,
+                                {"langevin-reward", "--steps", "1", "--set", "method=langevin-initial", "--set",
+                                 "start.mean=[-9.0, 0.0]"},
+                                "one"),
+                   {"took one Langevin step at", "The samples do not follow that distribution yet: "}));
 }
 
 TEST(Opening, SaysThatARunFailed) {
@@ -75,7 +79,7 @@ TEST(Opening, SaysThatARunFailed) {
   const std::string diverged = run_and_read(folder, {"ebm-wells", "--set", "step_size=2.5"}, "diverged", 70);
   const int steps = json(folder / "diverged/summary.json")["steps"].get<int>();
   EXPECT_TRUE(says(diverged, {fmt::format("It failed: the run diverged at step {} of 40000.", steps + 1)}));
-  EXPECT_EQ(diverged.find("It worked"), std::string::npos);
+  EXPECT_TRUE(says(diverged, {"Until then, the KL divergence of π*(θ) from the reference "}));
 
   run_and_read(folder, {"langevin-reward", "--steps", "25"}, "cut");
   Json summary = json(folder / "cut/summary.json");
@@ -92,8 +96,8 @@ TEST(Opening, OfAnEnergyBasedModelTellsTheDivergence) {
                            "It got most of the way: the KL divergence of π*(θ) from "
                            "the reference fell from 8.405 to " +
                                four_digits(json(folder / "quick/summary.json")["exact_kl"]) + " nats",
-                           "so the run removed 84 % of the divergence", "It was still changing at the end"}));
-  EXPECT_TRUE(says(run_and_read(folder, {"ebm-mixture", "--steps", "20"}, "short"), {"It has not got anywhere yet: "}));
+                           "so the run removed 84 % of the divergence"}));
+  EXPECT_TRUE(says(run_and_read(folder, {"ebm-mixture", "--steps", "5"}, "short"), {"It has not got anywhere yet: "}));
 
   write(folder / "line.csv", "1\n2.5\n-0.5\n4\n");
   write(folder / "mine.toml",
@@ -115,7 +119,7 @@ TEST(Opening, OfRepeatsTellsTheirSpread) {
                           "it improved in 3 of 3 runs, which ended between "}));
   EXPECT_EQ(text.find("Only"), std::string::npos);
   EXPECT_TRUE(says(run_and_read(folder, {"ebm-wells", "--set", "step_size=2.5", "--repeats", "2"}, "failed", 70),
-                   {"Only 0 of them completed their steps."}));
+                   {"None of them completed its steps."}));
 }
 
 TEST(Opening, OfAComparisonCountsTheClaims) {
@@ -147,9 +151,9 @@ TEST(Opening, OfAFiniteStateSpaceComparesWithTheOptimum) {
   const Words small{"finite-state",   "--set", "states=60",          "--set", "width=20", "--set",
                     "particles=2000", "--set", "timing={dense=[10]}"};
   const std::string done = run_and_read(folder, small, "done");
-  EXPECT_TRUE(
-      says(done, {"a Markov chain on 60 states", "with 200 steps of θ each", "It worked: with samples",
-                  "the objective fell from 0 to -0.1", "Gradients by the linear system differ from the exact ones"}));
+  EXPECT_TRUE(says(done, {"a Markov chain on 60 states", "with 200 steps of θ each", "It worked: with samples",
+                          "the objective fell from 0 to -0.1",
+                          "were also compared with exact ones: their largest relative error is "}));
   const std::string early = run_and_read(folder, small + Words{"--steps", "2"}, "early");
   EXPECT_TRUE(says(early, {"with 2 steps of θ each"}));
   EXPECT_EQ(early.find("It worked"), std::string::npos) << early;
@@ -213,7 +217,7 @@ TEST(Opening, OfTheMixtureDiffusionComparesWithTheBestDistribution) {
   EXPECT_EQ(early.find("It worked"), std::string::npos) << early;
   EXPECT_TRUE(says(early, {"the KL divergence from it to the learnt one fell from "}));
 
-  const Words two{"denoising-mixture", "--set", "steps_per_sample=32", "--set",
+  const Words two{"denoising-mixture", "--set", "steps_per_sample=64", "--set",
                   "comparison.settings=[\"slots=1\", \"slots=4\"]"};
   EXPECT_TRUE(says(run_and_read(folder, two + Words{"--steps", "3"}, "two"),
                    {"These 2 runs finetuned", "None of them worked: ", "0 of the 2 runs removed at least 95 %",

@@ -105,7 +105,8 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
   if (one && !results.empty() && results[0].is_object())
     text.push_back(how_it_ended(results[0].value("status", ""), results[0].value("steps", std::int64_t{0}), c.steps));
   else if (completed < runs.size())
-    text.push_back(fmt::format("Only {} of them completed their steps.", completed));
+    text.push_back(completed == 0 ? std::string("None of them completed its steps.")
+                                  : fmt::format("Only {} of them completed their steps.", completed));
   if (const auto kl = ends_of(&first.column("exact_kl"), true); one && known == 1 && kl)
     text.push_back(fmt::format(
         "{}: the best distribution is known, and the KL divergence from it to the learnt one {} nats; the run removed "

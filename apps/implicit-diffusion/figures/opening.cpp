@@ -69,7 +69,9 @@ std::string repeats_opening(std::span<const RunTable* const> runs) {
                   runs.size())};
   const auto completed =
       std::ranges::count_if(runs, [](const RunTable* r) { return r->summary.status == "completed"; });
-  if (completed < std::ssize(runs)) text.push_back(fmt::format("Only {} of them completed their steps.", completed));
+  if (completed < std::ssize(runs))
+    text.push_back(completed == 0 ? std::string("None of them completed its steps.")
+                                  : fmt::format("Only {} of them completed their steps.", completed));
   // The figure that tells most, and whether less of it is better.
   const std::pair<const char*, bool> figures[] = {
       {"exact_kl", true}, {"exact_reward", false}, {"data_log_likelihood", false}, {"reward", false}};

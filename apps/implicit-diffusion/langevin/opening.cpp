@@ -23,8 +23,12 @@ std::string goal(const LangevinConfiguration& c) {
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 
+std::string langevin_steps(std::int64_t n) {
+  return n == 1 ? "one Langevin step" : fmt::format("{} Langevin steps", n);
+}
+
 std::string what_was_done(const LangevinConfiguration& c, std::int64_t steps) {
-  const std::string inner = c.inner_steps == 1 ? "one Langevin step" : fmt::format("{} Langevin steps", c.inner_steps);
+  const std::string inner = langevin_steps(c.inner_steps), all = langevin_steps(steps);
   switch (c.method) {
     case Method::implicit:
       return fmt::format(
@@ -44,17 +48,16 @@ std::string what_was_done(const LangevinConfiguration& c, std::int64_t steps) {
           steps, c.particles, inner);
     case Method::guided:
       return fmt::format(
-          "This run sampled with guidance: {} samples took {} Langevin steps towards the density exp(−V + λR), and θ "
-          "stayed fixed.",
-          c.particles, steps);
+          "This run sampled with guidance: {} samples took {} towards the density exp(−V + λR), and θ stayed "
+          "fixed.",
+          c.particles, all);
     case Method::langevin_initial:
       break;
     case Method::langevin_optimised:
-      return fmt::format("This run only sampled: {} samples took {} Langevin steps at θ_opt, which stayed fixed.",
-                         c.particles, steps);
+      return fmt::format("This run only sampled: {} samples took {} at θ_opt, which stayed fixed.", c.particles, all);
   }
-  return fmt::format("This run only sampled: {} samples took {} Langevin steps at the starting θ, which stayed fixed.",
-                     c.particles, steps);
+  return fmt::format("This run only sampled: {} samples took {} at the starting θ, which stayed fixed.", c.particles,
+                     all);
 }
 
 // The largest mean reward that weights of wells can reach: the wells with the largest rewards have weight 1, the others
@@ -121,6 +124,11 @@ std::string judge_samples(const RunFiles& run, double exact) {
                      minus(fmt::format("{:.2g}", sampled->standard_error)));
 }
 
+// The beginning of a sentence that tells how far a run has come. One that diverged has its verdict already.
+std::string verdict_on(const RunFiles& run, double share) {
+  return run.summary.status == "diverged" ? "Until then, " : verdict_of(share) + ": ";
+}
+
 std::string levelled(const Ends& e) {
   return e.moving ? "It was still changing at the end, so more steps may help." : "";
 }
@@ -136,7 +144,7 @@ std::string judge_reward(const RunFiles& run) {
   const std::optional<double> best = exact && alone && c.reward->lambda > 0 ? best_mean_reward(c) : std::nullopt;
   if (best && *best > e.first) {
     const double share = share_of_way(e.first, e.last, *best);
-    text.push_back(fmt::format("{}: {} {}.", verdict_of(share), what, change_text(e)));
+    text.push_back(fmt::format("{}{} {}.", verdict_on(run, share), what, change_text(e)));
     text.push_back(share >= 0 ? fmt::format("No θ earns more than {}, so the run made {} of the possible gain.",
                                             four_digits(*best), percent(share))
                               : fmt::format("Some θ earns {}.", four_digits(*best)));
@@ -165,7 +173,7 @@ std::string judge_divergence(const RunFiles& run) {
       fmt::format("the KL divergence of {} from the reference {} nats", the_law, change_text(*kl));
   const double share = kl->first > 0 ? share_of_way(kl->first, kl->last, 0) : 0;
   return paragraph(
-      {alone ? fmt::format("{}: {}.", verdict_of(share), change) : "T" + change.substr(1) + ".",
+      {alone ? fmt::format("{}{}.", verdict_on(run, share), change) : "T" + change.substr(1) + ".",
        fmt::format("A perfect match has 0{}.",
                    share > 0 ? fmt::format(", so the run removed {} of the divergence", percent(share)) : ""),
        levelled(*kl), "These figures are computed from θ by quadrature, without the noise of samples."});
