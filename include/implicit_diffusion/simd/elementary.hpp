@@ -246,7 +246,7 @@ template <Number Real>
   return select(x == Real(S(0)), Real(-infinity), result);
 }
 
-// The same for x that is known to be finite and no smaller than the smallest normal number: it takes half the time.
+// The same for x that is known to be finite and no smaller than the smallest normal number, without care for others.
 template <Number Real>
 [[gnu::always_inline]] inline Real log_positive(Real x) {
   return detail::log_of(detail::decompose(x));
