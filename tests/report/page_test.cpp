@@ -42,6 +42,7 @@ TEST(Page, EscapesEveryText) {
   Page page{bad,
             bad,
             bad,
+            {bad},
             bad,
             {{bad, bad, bad}},
             {{bad, bad, {{"", bad}}, false, {{bad, {bad}, {bad}, {{""}}}}, {{{bad}, {{bad}}}}, {{bad, bad}}}},

@@ -22,8 +22,8 @@ struct LangevinComparison : Common {
 // Where a comparison keeps the run of a setting.
 std::filesystem::path folder_of(const std::filesystem::path& folder, const Setting& setting, std::uint64_t seed);
 
-// What the run of a setting warns of here. That theta still moves is no news: all methods have the same number of
-// steps, so that it is seen which is slower.
+// What the run of a setting warns of here. That theta still moves, or that samples lag behind it, is no news: all
+// methods have the same number of steps, so that it is seen which is slower.
 NamedWarnings warnings_of(const Setting& setting, const Summary& run);
 
 LangevinComparison read_langevin_comparison_configuration(const Document& d);

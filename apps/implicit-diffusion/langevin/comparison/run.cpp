@@ -75,7 +75,9 @@ std::vector<Task> tasks_of(const LangevinComparison& c) {
 
 NamedWarnings warnings_of(const Setting& setting, const Summary& run) {
   NamedWarnings n{fmt::format("{} with seed {}", setting.folder, run.seed), run.warnings};
-  std::erase_if(n.warnings, [](const Warning& w) { return w.kind == warning_kind::still_moving; });
+  std::erase_if(n.warnings, [](const Warning& w) {
+    return w.kind == warning_kind::still_moving || w.kind == warning_kind::mixing;
+  });
   return n;
 }
 
