@@ -52,8 +52,8 @@ TEST(DenoisingMixture, LearnsTheTiltedLaw) {
   EXPECT_GT(s["peak_memory_bytes"], s["results"][0]["memory_bytes"]);
   EXPECT_LT(s["peak_memory_bytes"], 2e9);
   const std::string report = contents(folder / "d/report.html");
-  for (const char* text :
-       {"What it cost", "MB at its peak", "The learnt law", "Path KL to the base", "Samples on their way"})
+  for (const char* text : {"What it cost", "The peak memory of the program", "The learnt distribution",
+                           "Path KL to the base", "Paths of a few samples"})
     EXPECT_NE(report.find(text), std::string::npos) << text;
   fs::remove(folder / "d/report.html");
   ASSERT_EQ(run(folder, {"report", "d"}).code, 0);
