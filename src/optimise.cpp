@@ -1,7 +1,11 @@
 #include "implicit_diffusion/optimise.hpp"
 
+#include "require.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace implicit_diffusion {
 
@@ -19,6 +23,12 @@ std::string describe(const Divergence& d) {
 
 void add_speed_note(const char* what, const char* reason, RunReport& report) {
   if (reason) report.notes.push_back(fmt::format("{} {}", what, reason));
+}
+
+void require_noise_for(const std::string& name, std::size_t samples, std::size_t dimension) {
+  constexpr std::size_t most = std::size_t{1} << 34;  // numbers
+  require(samples <= most / std::max<std::size_t>(dimension, 1), name,
+          "{} samples of dimension {}: at most 2^34 numbers have noise of their own", samples, dimension);
 }
 
 std::string divergence_note(double step_size, std::optional<double> largest_stable) {

@@ -1,5 +1,7 @@
 #include "implicit_diffusion/parallel.hpp"
 
+#include "require.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -107,6 +109,7 @@ struct Workers::Shared {
 };
 
 Workers::Workers(std::size_t threads) : shared_(std::make_unique<Shared>()) {
+  require(threads <= most_threads, "threads", "{} are more than {}", threads, most_threads);
   shared_->shares = std::vector<Shared::Share>(std::max<std::size_t>(1, threads));
   shared_->threads.reserve(shared_->shares.size() - 1);
   try {

@@ -1,5 +1,7 @@
 #include "implicit_diffusion/population.hpp"
 
+#include "require.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -19,6 +21,12 @@ struct Piece {
 thread_local std::vector<Piece> pieces;
 
 }  // namespace
+
+void require_memory_for(std::size_t n, std::size_t d) {
+  constexpr std::size_t most = std::size_t{1} << 48;  // numbers; far below where sizes in bytes overflow
+  require(n <= most / std::max<std::size_t>(d, 1), "samples", "{} of dimension {} are more than any memory holds", n,
+          d);
+}
 
 void* take_memory(std::size_t bytes) {
   for (Piece& p : pieces)

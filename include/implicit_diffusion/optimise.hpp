@@ -75,6 +75,9 @@ struct [[nodiscard]] Result : RunReport {
   static constexpr std::size_t most_shown = 8;
 };
 
+// Throws a usage Error unless so many samples have noise of their own (random/noise.hpp).
+void require_noise_for(const std::string& name, std::size_t samples, std::size_t dimension);
+
 // The mean of a reward over samples, tile by tile. E: an engine.
 template <class E>
 double mean_reward(const typename E::Samples& x, const typename E::Reward& reward) {

@@ -15,7 +15,9 @@ namespace implicit_diffusion {
 
 class Workers {
  public:
-  // Where the system refuses to start so many threads, there are fewer: threads() tells how many.
+  // Where the system refuses to start so many threads, there are fewer: threads() tells how many. Throws a usage Error
+  // for more than most_threads.
+  static constexpr std::size_t most_threads = 65'536;
   explicit Workers(std::size_t threads = 1);
   ~Workers();
   Workers(const Workers&) = delete;

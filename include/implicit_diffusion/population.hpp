@@ -47,6 +47,9 @@ struct LineAllocator {
   friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
 };
 
+// Throws a usage Error where n samples of d numbers are more than any memory holds.
+void require_memory_for(std::size_t n, std::size_t d);
+
 template <class Real>
 class Population {
  public:
@@ -54,8 +57,11 @@ class Population {
 
   Population() = default;
   // n samples at the origin of R^d.
-  Population(std::size_t n, std::size_t d)
-      : size_(n), dimension_(d), stride_(padded(n)), values_(padded(n) * d, Real{0}) {}
+  Population(std::size_t n, std::size_t d) : size_(n), dimension_(d) {
+    require_memory_for(n, d);
+    stride_ = padded(n);
+    values_.resize(stride_ * d, Real{0});
+  }
 
   std::size_t size() const { return size_; }
   std::size_t dimension() const { return dimension_; }

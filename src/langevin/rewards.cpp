@@ -1,12 +1,18 @@
 #include "implicit_diffusion/langevin/rewards.hpp"
 
-#include "implicit_diffusion/error.hpp"
+#include "../require.hpp"
+#include "implicit_diffusion/langevin/reward.hpp"
 #include "matrices.hpp"
 
 #include <cmath>
 #include <numbers>
 
 namespace implicit_diffusion {
+
+void refuse_reward(std::size_t its_dimension, std::size_t dimension) {
+  throw Error(ErrorKind::usage, "reward",
+              fmt::format("it is of dimension {}, the samples are of dimension {}", its_dimension, dimension));
+}
 
 ScaledBump::ScaledBump(const std::vector<double>& centre, double width, double denominator)
     : centre_(centre), width_(width), denominator_(denominator) {

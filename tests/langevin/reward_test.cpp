@@ -10,6 +10,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 #include <utility>
 #include <vector>
@@ -90,6 +91,47 @@ TEST(RadiusReward, IsLargestAtItsRadius) {
   for (const double s : gradient(reward, {1, -1})) EXPECT_NEAR(s, 0, 1e-12);
   EXPECT_THROW(RadiusReward({0, 0}, 0, 1), Error);
   EXPECT_THROW(RadiusReward({0, 0}, 1, -1), Error);
+}
+
+// Far away the squares of distances overflow; the reward is 0 there, and so is its gradient.
+template <class Real>
+void expect_zero_far_away(Real far) {
+  const Reward<Real> narrow = RadiusReward({0, 0}, 1, 1e-30), wide = RadiusReward({0, 0}, 1e18, 1);
+  for (const Reward<Real>& reward : {narrow, wide})
+    for (const Real x : {far, -far, std::numeric_limits<Real>::max()}) {
+      const auto population = population_of<Real>({{static_cast<double>(x), 1}});
+      EXPECT_EQ(values(reward, population)[0], 0) << x;
+      std::vector<Real> slope(2 * block_size);
+      reward.gradient(population.block(0), slope.data());
+      EXPECT_EQ(slope[0], 0) << x;
+      EXPECT_EQ(slope[block_size], 0) << x;
+    }
+}
+TEST(RadiusReward, StaysFiniteFarAway) {
+  expect_zero_far_away(1e19f);
+  expect_zero_far_away(1e36f);
+  expect_zero_far_away(1e160);
+  EXPECT_EQ(values<float>(RadiusReward({0}, 1e18, 1), population_of<float>({{1e18}}))[0], 1);
+}
+
+// Numbers that lie beside a centre, or beside a sample, are not read.
+TEST(Rewards, RefuseSamplesOfAnotherDimension) {
+  const std::vector<Reward<double>> rewards{hard_reward(),
+                                            smooth_reward(),
+                                            BumpReward({1, -1}, 2.0),
+                                            QuadraticReward({1, -1}),
+                                            RadiusReward({1, -1}, 1, 1),
+                                            LinearReward{{1, -1}}};
+  for (const Reward<double>& reward : rewards)
+    for (const std::size_t d : {1, 3}) {
+      const Population<double> x(1, d);
+      std::vector<double> out(d * block_size);
+      EXPECT_THROW(reward.values(x.block(0), out.data()), Error);
+      EXPECT_THROW(reward.gradient(x.block(0), out.data()), Error);
+      const Gaussian g{std::vector<double>(d), std::vector<double>(d * d, 1.0)};
+      EXPECT_THROW((void)reward.expectation({{1.0}, {g}}), Error);
+    }
+  EXPECT_THROW((void)value(LinearReward{}, {1}), Error);
 }
 
 TEST(HardReward, IncludesItsEdge) {

@@ -177,6 +177,13 @@ TEST(OptimiseLangevin, RefusesWhatDoesNotFit) {
   refuses([&] { return optimise(problem, theta, Adam(0.1), {.particles = 1}); }, "particle");
   refuses([&] { return problem.stay_close({}); }, "theta");
   refuses([&] { return problem.fit(Population<float>(10, 3)); }, "sample");
+  constexpr std::size_t far_too_many = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t n : {far_too_many, far_too_many / 2 + 2, std::size_t{1} << 34})
+    refuses([&] { return optimise(problem, theta, Adam(0.1), {.particles = n}); }, "particles: ");
+  refuses([&] { return optimise(problem, theta, Adam(0.1), {.threads = far_too_many}); }, "threads: ");
+  refuses([&] { return Population<float>(far_too_many, 2); }, "samples: ");
+  refuses([&] { return Population<double>(far_too_many / 2 + 1, 2); }, "samples: ");
+  refuses([&] { return problem.maximise(BumpReward({4}, 2)); }, "reward: it is of dimension 1, the samples");
   refuses([&] { return optimise(LangevinProblem(DoubleWell(1, 1, 1), near_three), {-1.0}, Adam(0.1)); }, "theta");
 }
 
@@ -269,6 +276,24 @@ TEST(OptimiseDenoising, StopsAndRefuses) {
   const ScoreModel<float> held = model;
   EXPECT_EQ(optimise(DenoisingProblem(held, LinearReward{{1, 0}}), start, Adam(0.01), few).theta,
             optimise(problem, start, Adam(0.01), few).theta);
+  constexpr std::size_t far_too_many = std::numeric_limits<std::size_t>::max();
+  const auto where = [&](const DenoisingRun& run) -> std::string {
+    try {
+      (void)optimise(problem, start, Adam(0.01), run);
+    } catch (const Error& e) {
+      return e.where();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(where({.batch = far_too_many}), "batch");
+  EXPECT_EQ(where({.slots = far_too_many}), "slots");
+  EXPECT_EQ(where({.threads = far_too_many}), "threads");
+  EXPECT_THROW(DenoisingProblem(model, LinearReward{{1, 0, 0}}), Error);
+  // A path of which nothing is kept but its beginning.
+  DenoisingRun thin{.batch = 20, .grid = uniform_grid(3, 8), .slots = 2, .keep_every = 8, .steps = 3};
+  const auto kept = optimise(problem, start, Adam(0.01), thin).theta;
+  thin.keep_every = far_too_many;
+  EXPECT_EQ(optimise(problem, start, Adam(0.01), thin).theta, kept);
   const DenoisingProblem rough(model, [](const float* x) { return x[0]; });
   EXPECT_THROW((void)optimise(rough, start, Adam(0.01), few), Error);
 }

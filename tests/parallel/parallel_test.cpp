@@ -3,6 +3,7 @@
 #include "implicit_diffusion/parallel.hpp"
 
 #include "implicit_diffusion/denoising/sampler.hpp"
+#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin.hpp"
 
 #include <dlfcn.h>
@@ -178,6 +179,16 @@ TEST(Workers, AreFewerWhereThreadsCannotBeStarted) {
     workers.for_each(calls.size(), 1, [&](std::size_t i) { ++calls[i]; });
     for (const auto& c : calls) EXPECT_EQ(c, 1);
   }
+}
+
+TEST(Workers, AreRefusedWhereTheyAreFarTooMany) {
+  for (const std::size_t threads : {Workers::most_threads + 1, std::numeric_limits<std::size_t>::max()}) try {
+      Workers workers(threads);
+      ADD_FAILURE() << "accepted: " << threads;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::usage);
+      EXPECT_EQ(e.where(), "threads");
+    }
 }
 
 // Code of users that throws for two samples of a population, one in the second block and one in the last but one; on

@@ -12,6 +12,7 @@
 #include "implicit_diffusion/denoising/batch.hpp"
 #include "implicit_diffusion/error.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -26,7 +27,7 @@ namespace implicit_diffusion {
 struct ChainSettings {
   Dynamics dynamics = Dynamics::euler_sde;
   std::size_t slots = 1;       // M
-  std::size_t keep_every = 1;  // of the path: 1 keeps all of it, T nothing but its beginning
+  std::size_t keep_every = 1;  // of the path: 1 keeps all of it, T or more nothing but its beginning
 };
 
 // The same for models that are written point by point, with their noise and workers.
@@ -59,6 +60,7 @@ class ReverseChain {
     if (settings_.slots == 0 || grid_.steps() % settings_.slots != 0)
       throw Error(ErrorKind::usage, "slots", "their number must divide the number of steps");
     if (settings_.keep_every == 0) throw Error(ErrorKind::usage, "keep_every", "it must be positive");
+    settings_.keep_every = std::min(settings_.keep_every, grid_.steps());
     for (std::size_t m = 0; m < grid_.steps(); ++m)
       coefficients_.push_back(step_coefficients(settings_.dynamics, grid_.tau[m], grid_.step(m)));
     if (!frozen) return;

@@ -27,7 +27,9 @@ template <class Real = float>
 class DenoisingProblem {
  public:
   DenoisingProblem(ScoreModel<Real> model, Reward<Real> reward, double lambda = 1.0)
-      : model_(std::move(model)), reward_(std::move(reward)), objective_{.lambda = lambda} {}
+      : model_(std::move(model)), reward_(std::move(reward)), objective_{.lambda = lambda} {
+    reward_.require_dimension(model_.dimension());
+  }
 
   // The price of leaving the model at theta_0, which is frozen.
   [[nodiscard]] DenoisingProblem stay_close(std::vector<double> theta_0, double beta = 1.0) const {
@@ -79,6 +81,7 @@ Result<std::vector<double>, Population<Real>, Optimizer> optimise(const Denoisin
                                                                   Observer&& observe = ignore) {
   using Batch = PathBatch<Real>;
   if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
+  require_noise_for("batch", run.batch, problem.model().dimension());
   Workers workers(run.threads);
   std::optional<std::pair<ScoreModel<Real>, std::vector<double>>> frozen;
   if (problem.frozen()) frozen.emplace(problem.model(), *problem.frozen());

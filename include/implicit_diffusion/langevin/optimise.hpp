@@ -46,6 +46,8 @@ class LangevinProblem {
 
   // The problem with one more term each.
   [[nodiscard]] LangevinProblem maximise(Reward reward, double lambda = 1.0) const {
+    if constexpr (requires { reward.require_dimension(energy_.dimension()); })
+      reward.require_dimension(energy_.dimension());
     LangevinProblem more = with([=] { return std::make_unique<RewardTerm<T>>(reward, lambda); });
     more.rewards_.push_back({std::move(reward), lambda});
     more.has_covariance_ = true;
@@ -164,6 +166,8 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
   require_positive("step_size", run.step_size(0));
   if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
   problem.require_admissible(theta);
+  if constexpr (requires { problem.energy().dimension(); })
+    require_noise_for("particles", run.particles, problem.energy().dimension());
   const std::optional<double> limit = problem.largest_stable_step(theta);  // later thetas may have run away
   State<Samples, Optimizer, Theta> s{
       0, std::move(theta), run.start ? *run.start : problem.energy().samples(run.particles), std::move(optimizer)};

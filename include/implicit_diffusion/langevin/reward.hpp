@@ -6,6 +6,10 @@
 //
 //     double expectation(const Gaussian&) const;
 //
+// and the number of coordinates that it reads: samples of another dimension are refused.
+//
+//     std::size_t dimension() const;
+//
 // Reward<Real> holds any of them and works on blocks of samples.
 #pragma once
 
@@ -25,22 +29,38 @@ concept PointReward = requires(const R& r, const Real* x) {
 }
 &&std::copy_constructible<R>;
 
+// Throws a usage Error that says both.
+[[noreturn]] void refuse_reward(std::size_t its_dimension, std::size_t dimension);
+
 template <class Real>
 class Reward {
  public:
   template <PointReward<Real> R>
-  Reward(R reward)
-      : model_(std::make_shared<const Pointwise<R>>(std::move(reward))) {}  // implicit: a callable is a Reward
+  Reward(R reward) {  // implicit: a callable is a Reward
+    if constexpr (requires { reward.dimension(); }) dimension_ = reward.dimension();
+    model_ = std::make_shared<const Pointwise<R>>(std::move(reward));
+  }
+
+  // Throws a usage Error where the reward is of another dimension. All below do too.
+  void require_dimension(std::size_t d) const {
+    if (dimension_ && *dimension_ != d) refuse_reward(*dimension_, d);
+  }
 
   // Adds lambda R(x_i) to f_i.
-  void add(Block<const Real> x, double lambda, Real* f) const { model_->add(x, static_cast<Real>(lambda), f); }
+  void add(Block<const Real> x, double lambda, Real* f) const {
+    require_dimension(x.dimension);
+    model_->add(x, static_cast<Real>(lambda), f);
+  }
   // R(x_i).
   void values(Block<const Real> x, Real* out) const {
     for (std::size_t i = 0; i < x.size; ++i) out[i] = 0;
     add(x, 1, out);
   }
   // dR/dx_j (x_i), by coordinate. Only for rewards of any number type; where R jumps, the jump counts for nothing.
-  void gradient(Block<const Real> x, Real* out) const { model_->gradient(x, out); }
+  void gradient(Block<const Real> x, Real* out) const {
+    require_dimension(x.dimension);
+    model_->gradient(x, out);
+  }
   // The same into a tile of a Scratch.
   void gradient(Block<const Real> x, const Block<Real>& out) const { gradient(x, out.data); }
   bool has_gradient() const { return model_->has_gradient(); }
@@ -50,6 +70,7 @@ class Reward {
   std::optional<double> expectation(const GaussianMixture& mixture) const {
     double sum = 0;
     for (std::size_t i = 0; i < mixture.weights.size(); ++i) {
+      require_dimension(mixture.components[i].mean.size());
       const std::optional<double> part = model_->expectation(mixture.components[i]);
       if (!part) return std::nullopt;
       sum += mixture.weights[i] * *part;
@@ -90,6 +111,7 @@ class Reward {
   };
 
   std::shared_ptr<const Model> model_;
+  std::optional<std::size_t> dimension_;  // none: it does not say
 };
 
 }  // namespace implicit_diffusion

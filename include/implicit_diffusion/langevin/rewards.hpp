@@ -8,6 +8,7 @@
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -32,6 +33,7 @@ class ScaledBump {
     double mass, mean, variance;
   };
   Tilted tilt(const Gaussian& g) const;
+  std::size_t dimension() const { return centre_.size(); }
 
  private:
   Constants centre_;
@@ -52,6 +54,7 @@ class HardReward {
     return select(x[0] >= Real(0), bump_.evaluate_in<D>(x), Real(0));
   }
   double expectation(const Gaussian& g) const;
+  std::size_t dimension() const { return bump_.dimension(); }
 
  private:
   ScaledBump bump_;
@@ -70,6 +73,7 @@ class SmoothReward {
     return sigmoid(x[0] * Scalar<Real>(1 / softness_)) * bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const;
+  std::size_t dimension() const { return bump_.dimension(); }
 
  private:
   ScaledBump bump_;
@@ -88,6 +92,7 @@ class BumpReward {
     return bump_.evaluate_in<D>(x);
   }
   double expectation(const Gaussian& g) const { return bump_.tilt(g).mass; }
+  std::size_t dimension() const { return bump_.dimension(); }
 
  private:
   ScaledBump bump_;
@@ -108,6 +113,7 @@ class QuadraticReward {
     return -square;
   }
   double expectation(const Gaussian& g) const;
+  std::size_t dimension() const { return target_.size(); }
 
  private:
   Constants target_;
@@ -127,9 +133,13 @@ class RadiusReward {
     // At the centre itself the distance has no gradient: a tiny one in its place gives 0.
     Real square = Real(Scalar<Real>(1e-30));
     for (std::size_t j = 0; j < centre_.size(); ++j) square = fma(x[j] - c[j], x[j] - c[j], square);
-    const Real gap = sqrt(square) - Scalar<Real>(radius_);
-    return exp(gap * gap * Scalar<Real>(-0.5 / s_));
+    // So far away that squares overflow the reward is 0, and so is its gradient.
+    const Real largest = Real(std::numeric_limits<Scalar<Real>>::max() / Scalar<Real>(32));
+    const Real gap = sqrt(min(square, largest)) - Scalar<Real>(radius_);
+    constexpr double exp_is_zero = -1e4;
+    return exp(max(gap * gap * Scalar<Real>(-0.5 / s_), Real(Scalar<Real>(exp_is_zero))));
   }
+  std::size_t dimension() const { return centre_.size(); }
 
  private:
   Constants centre_;
@@ -140,6 +150,8 @@ class RadiusReward {
 struct LinearReward {
   static constexpr bool any_number = true;
   std::vector<double> direction;
+
+  std::size_t dimension() const { return direction.size(); }
 
   template <class N>
   N operator()(const N* x) const {
