@@ -177,11 +177,12 @@ bool is_plain_name(std::string_view name) {
   return letter(name.front()) && std::all_of(name.begin(), name.end(), plain);
 }
 
+bool is_utf_16(std::string_view text) { return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"); }
+
 }  // namespace
 
 CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell empty) {
-  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    throw Error(ErrorKind::data, where, "the text is UTF-16; save it as UTF-8");
+  if (is_utf_16(text)) throw Error(ErrorKind::data, where, "the text is UTF-16; save it as UTF-8");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
 
   CsvTable table;
@@ -216,6 +217,12 @@ CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell em
 }
 
 CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty) {
+  // What is no text is refused before the rest of it is read.
+  const FileReader file(path);
+  std::string beginning(std::min<std::uint64_t>(file.size(), piece_size), '\0');
+  file.read(0, beginning);
+  if (const std::size_t at = beginning.find('\0'); at != std::string::npos && !is_utf_16(beginning))
+    throw Error(ErrorKind::data, display(path), fmt::format("byte {}: a zero byte; this is not a text file", at));
   return parse_csv(read_file(path), display(path), empty);
 }
 

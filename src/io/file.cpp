@@ -281,7 +281,8 @@ std::vector<std::filesystem::path> list_directory(const std::filesystem::path& p
   std::vector<std::filesystem::path> all;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) all.push_back(entry->path());
   if (error)
-    throw Error(ErrorKind::io, display(path), fmt::format("the folder cannot be read: {}", reason(error.value())));
+    throw Error(error == std::errc::permission_denied ? ErrorKind::output : ErrorKind::io, display(path),
+                fmt::format("the folder cannot be read: {}", reason(error.value())));
   return all;
 }
 

@@ -230,9 +230,14 @@ std::string encode(std::span<const T> values, std::span<const std::size_t> shape
   return bytes;
 }
 
-}  // namespace
+// What the beginning of a file says of the rest.
+struct Layout {
+  Header header;
+  std::size_t data;  // where the values begin
+};
 
-Array parse_npy(std::string_view bytes, const std::string& where) {
+// Read from the first bytes of a file of `size` bytes, which the values must fill.
+Layout read_layout(std::string_view bytes, std::uint64_t size, const std::string& where) {
   if (!bytes.starts_with(npy_magic)) damaged(where, 0, what_it_is(bytes));
   if (bytes.size() < npy_magic.size() + 4) damaged(where, bytes.size(), "the file ends before the header");
   const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(bytes[i])}; };
@@ -244,30 +249,39 @@ Array parse_npy(std::string_view bytes, const std::string& where) {
   if (bytes.size() < begin) damaged(where, bytes.size(), "the file ends before the header");
   std::size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (length > bytes.size() - begin)
-    damaged(where, 8, fmt::format("a header of {} bytes, but the file has {} more", length, bytes.size() - begin));
+  if (length > size - begin)
+    damaged(where, 8, fmt::format("a header of {} bytes, but the file has {} more", length, size - begin));
+  if (length > bytes.size() - begin) damaged(where, 8, fmt::format("a header of {} bytes is too long", length));
 
-  Array array;
   const std::size_t data = begin + length;
   Header header = HeaderParser(bytes, begin, data, where).parse();
-  array.shape = std::move(header.shape);
-
-  const std::string_view content = bytes.substr(data);
-  const std::optional<std::size_t> count = element_count(array.shape);
+  const std::optional<std::size_t> count = element_count(header.shape);
   std::size_t expected = 0;
   if (!count || __builtin_mul_overflow(*count, header.type->width, &expected))
-    damaged(where, begin, fmt::format("shape ({}) is too large", fmt::join(array.shape, ", ")));
-  if (expected != content.size())
+    damaged(where, begin, fmt::format("shape ({}) is too large", fmt::join(header.shape, ", ")));
+  if (expected != size - data)
     damaged(where, data,
-            fmt::format("shape ({}) of '{}' takes {} bytes, but the file has {} here", fmt::join(array.shape, ", "),
-                        header.type->descr, expected, content.size()));
+            fmt::format("shape ({}) of '{}' takes {} bytes, but the file has {} here", fmt::join(header.shape, ", "),
+                        header.type->descr, expected, size - data));
+  return {std::move(header), data};
+}
 
-  array.values = header.type->convert(content);
-  if (header.fortran_order && array.shape.size() > 1) array.values = to_c_order(array.values, array.shape);
+}  // namespace
+
+Array parse_npy(std::string_view bytes, const std::string& where) {
+  Layout layout = read_layout(bytes, bytes.size(), where);
+  Array array{std::move(layout.header.shape), layout.header.type->convert(bytes.substr(layout.data))};
+  if (layout.header.fortran_order && array.shape.size() > 1) array.values = to_c_order(array.values, array.shape);
   return array;
 }
 
-Array read_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), display(path)); }
+Array read_npy(const std::filesystem::path& path) {
+  const FileReader file(path);
+  std::string beginning(std::min<std::uint64_t>(file.size(), piece_size), '\0');
+  file.read(0, beginning);
+  (void)read_layout(beginning, file.size(), display(path));  // a wrong one is refused before the rest is read
+  return parse_npy(read_file(path), display(path));
+}
 
 std::optional<std::size_t> find_nonfinite(const Array& array) { return first_nonfinite(array.values); }
 

@@ -24,7 +24,6 @@ Array rows_of(const CsvTable& table) {
 }  // namespace
 
 Array read_samples(const std::filesystem::path& path) {
-  const std::string bytes = read_file(path);
   const std::string where = display(path);
   std::string extension = path.extension().native();
   for (char& c : extension)
@@ -32,14 +31,15 @@ Array read_samples(const std::filesystem::path& path) {
 
   Array array;
   if (extension == ".npy") {
-    array = parse_npy(bytes, where);
+    array = read_npy(path);
     if (array.shape.size() == 1) array.shape.push_back(1);
     if (array.shape.size() != 2)
       throw Error(ErrorKind::data, where,
                   fmt::format("shape ({}) is not that of samples, (n, d)", fmt::join(array.shape, ", ")));
   } else if (extension == ".csv" || extension == ".tsv" || extension == ".txt" || extension == ".dat") {
-    array = rows_of(parse_csv(bytes, where));
+    array = rows_of(read_csv(path));
   } else {
+    (void)FileReader(path);  // one that is missing is said to be that
     throw Error(ErrorKind::usage, where, "the name of a file of samples ends in .npy or .csv");
   }
 

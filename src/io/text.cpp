@@ -2,7 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace implicit_diffusion::io {
+
+namespace {
+
+// How many bytes the letter at the beginning of the text has; 0 where it is not UTF-8.
+std::size_t letter_size(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t size = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  return size;
+}
+
+// U+0000 to U+001F and U+007F to U+009F: terminals obey them.
+bool is_control(std::string_view letter) {
+  const auto first = static_cast<unsigned char>(letter[0]);
+  return first < 0x20 || first == 0x7F || (first == 0xC2 && static_cast<unsigned char>(letter[1]) < 0xA0);
+}
+
+}  // namespace
 
 std::string printable(std::string_view text, std::size_t longest) {
   std::string_view kept = text;
@@ -12,14 +35,17 @@ std::string printable(std::string_view text, std::size_t longest) {
     kept = text.substr(0, end);
   }
   std::string out;
-  for (const char c : kept) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F)
-      out += fmt::format("\\x{:02x}", byte);
+  const bool whole = kept.size() == text.size();
+  while (!kept.empty()) {
+    const std::size_t size = letter_size(kept);
+    const std::string_view letter = kept.substr(0, std::max<std::size_t>(size, 1));
+    if (size > 0 && !is_control(letter))
+      out += letter;
     else
-      out += c;
+      for (const char c : letter) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    kept.remove_prefix(letter.size());
   }
-  if (kept.size() < text.size()) out += "...";
+  if (!whole) out += "...";
   return out;
 }
 

@@ -172,6 +172,16 @@ TEST(Folder, IsListedOrSaidToBeUnreadable) {
                "loop: the folder cannot be read: Too many levels of symbolic links");
 }
 
+TEST(Folder, ThatMayNotBeReadIsNoFolderToWriteIn) {
+  const TemporaryFolder folder;
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::none);
+  const uid_t user = ::geteuid();
+  if (user == 0) ASSERT_EQ(::seteuid(65534), 0);  // root may read everything
+  EXPECT_ERROR(list_directory(folder.path()), output, "the folder cannot be read: Permission denied");
+  ASSERT_EQ(::seteuid(user), 0);
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_all);
+}
+
 TEST(Folder, IsFreedOfTemporaryFilesAndNothingElse) {
   const TemporaryFolder folder;
   for (const char* name : {".implicit-diffusion-1-0.tmp", ".implicit-diffusion-99999-12.tmp", ".other-1-0.tmp", "a.tmp",
@@ -398,6 +408,13 @@ TEST(Directory, CannotBeMade) {
 TEST(Text, IsMadeFitForOneLine) {
   EXPECT_EQ(printable("a\tb\n\x7f"), "a\\x09b\\x0a\\x7f");
   EXPECT_EQ(printable("λ"), "λ");
+  EXPECT_EQ(printable("\u0080\u009b\u009f\u00a0"), "\\xc2\\x80\\xc2\\x9b\\xc2\\x9f\u00a0");
+  EXPECT_EQ(printable("\x9b"
+                      "1\xc3\xff\xe2\x82"
+                      "a"),
+            "\\x9b1\\xc3\\xff\\xe2\\x82"
+            "a");
+  EXPECT_EQ(printable("€𝜃"), "€𝜃");
   EXPECT_EQ(printable("λλ", 3), "λ...");
   EXPECT_EQ(printable("λλ", 1), "...");
   EXPECT_EQ(printable("abc", 3), "abc");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -44,6 +45,26 @@ TEST_F(Samples, AreReadFromEitherFormat) {
 TEST_F(Samples, OnALineHaveOneCoordinate) {
   EXPECT_EQ(read_samples(npy({1, 2, 3}, {3})).shape, (Shape{3, 1}));
   EXPECT_EQ(read_samples(text("a.csv", "1\n2\n3\n")).shape, (Shape{3, 1}));
+}
+
+// Files of a terabyte, but for their beginning a hole: nobody could read them.
+TEST_F(Samples, AreRefusedFromTheBeginningOfTheirFile) {
+  constexpr std::uintmax_t terabyte = std::uintmax_t{1} << 40;
+  const std::filesystem::path garbage = text("a.npy", "x"), short_shape = npy({1, 2}, {2, 1}),
+                              hole = text("a.csv", "1");
+  for (const std::filesystem::path& path : {garbage, short_shape, hole}) {
+    std::error_code error;
+    std::filesystem::resize_file(path, terabyte, error);
+    if (error) GTEST_SKIP() << "no file of a terabyte can be made here";
+  }
+  EXPECT_ERROR(read_samples(garbage), data, "a.npy: byte 0: not a .npy file");
+  EXPECT_ERROR(read_samples(short_shape), data,
+               "x.npy: byte 128: shape (2, 1) of '<f8' takes 16 bytes, but the file has 1099511627648 here");
+  EXPECT_ERROR(read_samples(hole), data, "a.csv: byte 1: a zero byte");
+  // A header that goes on and on.
+  write_file(folder_ / "h.npy", std::string("\x93NUMPY\x02\0\0\0\0\x10", 12));
+  std::filesystem::resize_file(folder_ / "h.npy", terabyte);
+  EXPECT_ERROR(read_samples(folder_ / "h.npy"), data, "h.npy: byte 8: a header of 268435456 bytes is too long");
 }
 
 TEST_F(Samples, AreRefusedWithTheirReason) {

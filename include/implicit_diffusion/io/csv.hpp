@@ -25,6 +25,7 @@ struct CsvTable {
 
 enum class EmptyCell { error, nan };
 
+// A file with a zero byte in its first MiB is no text, and no more of it is read.
 CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty = EmptyCell::error);
 
 // The same from text at hand; where is what messages call it.

@@ -104,7 +104,8 @@ std::uint32_t crc32(std::string_view bytes, std::uint32_t before = 0);
 // that were not there, the innermost first. Throws Error: output if it cannot be made, io if it cannot be flushed.
 std::vector<std::filesystem::path> make_directory(const std::filesystem::path& path);
 
-// What is in a folder, in no order; nothing where there is no such folder. Throws an io Error if it cannot be read.
+// What is in a folder, in no order; nothing where there is no such folder. Throws Error if it cannot be read: output
+// where permission is denied, since it is a folder to write in; io for any other reason.
 std::vector<std::filesystem::path> list_directory(const std::filesystem::path& path);
 
 // Removes the temporary files in a folder, not those further down. For one who holds its lock: others may be writing

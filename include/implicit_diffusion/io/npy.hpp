@@ -7,7 +7,8 @@
 // '|u1', in either order; written is version 1, C order, byte for byte as NumPy 1.24 does.
 //
 // No size is believed before it is checked against the file, and nothing may follow the values. A damaged file gives an
-// Error of kind data that names the file and the byte.
+// Error of kind data that names the file and the byte. Of a file whose header does not fit its size no more is read
+// than the first MiB, which must hold the header.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace implicit_diffusion::io {
 
-// The text with control characters as \xNN, cut to about `longest` bytes (never inside a UTF-8 sequence) with "..."
-// behind the cut.
+// The text with control characters, and bytes that are not UTF-8, as \xNN, cut to about `longest` bytes (never inside a
+// UTF-8 sequence) with "..." behind the cut.
 std::string printable(std::string_view text, std::size_t longest = 4096);
 
 // The same in single quotes, short: what was found in a file.
