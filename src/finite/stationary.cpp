@@ -3,11 +3,19 @@
 #include "../require.hpp"
 #include "implicit_diffusion/finite/implicit_function.hpp"
 
+#include <Eigen/SparseCore>
+
+// Where memory runs out, this header's own handler would free the same memory twice; without it the std::bad_alloc goes
+// on to ours.
+#undef EIGEN_EXCEPTIONS
 #include <Eigen/SparseLU>
+#define EIGEN_EXCEPTIONS
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <new>
 
 namespace implicit_diffusion {
 namespace {
@@ -51,7 +59,9 @@ void residual_left(const TransitionMatrix& p, std::span<const double> b, std::sp
   for (std::size_t i = 0; i < x.size(); ++i) r[i] = static_cast<double>(sums[i]);
 }
 
-// Throws where some state cannot reach the first one: a search against the arrows.
+}  // namespace
+
+// A search against the arrows.
 void require_reachable(const TransitionMatrix& p) {
   const std::size_t n = p.states();
   std::vector<std::size_t> starts(n + 2, 0);
@@ -82,8 +92,6 @@ void require_reachable(const TransitionMatrix& p) {
   require(cut_off == seen.end(), "chain", "state {} cannot reach state 0: every state must reach every other",
           cut_off - seen.begin());
 }
-
-}  // namespace
 
 // A factorisation of I - P made regular. solve() gives one of the u with (I - P) u = b, up to a constant vector, if pi
 // . b = 0; on the left side one of the x with x' (I - P) = b', up to a multiple of pi, if b sums to zero.
@@ -140,8 +148,8 @@ struct StationarySystem::Pinned final : Factors {
             "{} states are too many to factorise", n);
     fill(p);
     // The largest pivot of a dominant M-matrix is on its diagonal, or near enough.
-    lu.setPivotThreshold(0.0);
-    lu.analyzePattern(transposed);
+    lu->setPivotThreshold(0.0);
+    lu->analyzePattern(transposed);
     factorise();
   }
 
@@ -188,8 +196,13 @@ struct StationarySystem::Pinned final : Factors {
   }
 
   void factorise() {
-    lu.factorize(transposed);
-    require(lu.info() == Eigen::Success, "chain", "I - P has no factors: {}", lu.lastErrorMessage());
+    try {
+      lu->factorize(transposed);
+    } catch (const std::bad_alloc&) {
+      (void)lu.release();  // some of its memory is freed already, so its destructor must not run
+      throw;
+    }
+    require(lu->info() == Eigen::Success, "chain", "I - P has no factors: {}", lu->lastErrorMessage());
   }
 
   Eigen::Index place(std::size_t i) const { return static_cast<Eigen::Index>(i < pin ? i : i - 1); }
@@ -199,13 +212,13 @@ struct StationarySystem::Pinned final : Factors {
     for (std::size_t i = 0; i < n; ++i)
       if (i != pin) right[place(i)] = b[i];
     if (side == Side::left)
-      solution = lu.solve(right);
+      solution = lu->solve(right);
     else
-      solution = lu.transpose().solve(right);
+      solution = lu->transpose().solve(right);
     put_in(0, x);
   }
   void law(std::span<double> x) const override {
-    solution = lu.solve(from_pin);
+    solution = lu->solve(from_pin);
     put_in(1, x);
   }
   void put_in(double at_pin, std::span<double> x) const {
@@ -215,8 +228,8 @@ struct StationarySystem::Pinned final : Factors {
   std::size_t n, pin;
   Matrix transposed;
   Eigen::VectorXd from_pin;  // P_pin,k
-  // Not const in Eigen where it solves with the transpose.
-  mutable Eigen::SparseLU<Matrix, Eigen::COLAMDOrdering<int>> lu;
+  using LU = Eigen::SparseLU<Matrix, Eigen::COLAMDOrdering<int>>;
+  std::unique_ptr<LU> lu = std::make_unique<LU>();
   mutable Eigen::VectorXd right, solution;
 };
 

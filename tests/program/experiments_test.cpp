@@ -269,9 +269,46 @@ TEST(FiniteState, AChainThatFallsApartHasDiverged) {
   const Folder folder;
   const Result result = run(folder, {"run", "finite-state", "--quick", "--quiet", "--set", "learning_rate=1e6"});
   EXPECT_EQ(result.code, 70) << result.out;
-  EXPECT_NE(result.err.find("learning_rate smaller than 1000000"), std::string::npos) << result.err;
+  EXPECT_TRUE(is_error_line(result.err, {"diverged at step", "learning_rate smaller than 1000000"}));
   EXPECT_EQ(json(folder / "runs/finite-state-0/summary.json")["status"], "diverged");
   EXPECT_FALSE(fs::exists(folder / "runs/finite-state-0/samples.npy"));
+}
+
+const Words small_ring{"run",         "finite-state",  "--set", "states=40",       "--set", "width=3",
+                       "--set",       "particles=500", "--set", "timing.dense=[]", "--set", "timing.banded=[]",
+                       "--no-report", "--output",      "r"};
+
+// Loops that have ended are found again, however many steps lie between rows.
+TEST(FiniteState, GoesOnWithRowsThatAreFarApart) {
+  const Folder folder;
+  const Words words = small_ring + Words{"--steps", "3", "--set", "log_every=9223372036854775807"};
+  ASSERT_EQ(run(folder, words + Words{"--quiet"}).code, 0);
+  const std::string theta = contents(folder / "r/theta.npy");
+  const Result again = run(folder, words + Words{"--resume"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.err.find("3 parts done"), std::string::npos) << again.err;
+  EXPECT_EQ(again.err.find("has ended"), std::string::npos) << "a loop was done again: " << again.err;
+  EXPECT_EQ(contents(folder / "r/theta.npy"), theta);
+}
+
+// Wherever the memory ends, it is said in one line.
+TEST(FiniteState, SaysThatThereIsTooLittleMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs more memory than the limit";
+#endif
+  const Folder folder;
+  int failed = 0;
+  for (rlim_t megabytes = 60; megabytes <= 240; megabytes += 15) {
+    const Result r = run(Launch{
+        .arguments = {"run", "finite-state", "--set", "states=20000", "--set", "width=20", "--steps", "1", "--set",
+                      "timing={}", "--quiet", "--no-report", "--threads", "1", "--output", "r", "--overwrite"},
+        .folder = folder.path(),
+        .most_memory = megabytes << 20});
+    EXPECT_TRUE(r.code == 0 || r.code == 74) << megabytes << " MB: " << r.code << " " << r.err;
+    if (r.code != 0) EXPECT_TRUE(is_error_line(r.err, {})) << megabytes << " MB";
+    failed += r.code != 0;
+  }
+  EXPECT_GT(failed, 3) << "the limits are too wide";
 }
 
 // Each seed is the run that it is alone, and the top folder is over all of them.
@@ -375,6 +412,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"WidthBeyondTheRing", {"finite-state", "--set", "width=500"}, {"--set width", "1000"}},
         Refused{"RewardWithoutHarmonics", {"finite-state", "--set", "reward=[1,2,3,4,5]"}, {"reward", "harmonics"}},
         Refused{"StartOfAnotherSize", {"finite-state", "--set", "start.theta=[1]"}, {"start.theta", "5 parameters"}},
+        Refused{"StartThatFallsApart",
+                {"finite-state", "--quick", "--set", "start.theta=[0,1e5,0,0,0]"},
+                {"--set start.theta: too large", "cannot reach"}},
         Refused{"DenseThatIsTooLarge", {"finite-state", "--set", "timing.dense=[100000]"}, {"timing.dense", "4000"}}),
     [](const auto& row) { return row.param.name; });
 

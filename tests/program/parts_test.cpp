@@ -1,8 +1,11 @@
 // Parts of the program that can be tested apart from it.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -13,6 +16,18 @@
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 #include "langevin/match_components.hpp"
+
+namespace {
+std::atomic<int> threads_left = std::numeric_limits<int>::max();
+}
+
+// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit
+// does.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                              void* argument) {
+  static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+  return threads_left-- > 0 ? next(thread, attributes, start, argument) : EAGAIN;
+}
 
 namespace program {
 namespace {
@@ -90,6 +105,22 @@ TEST(MatchComponents, FindsTheOrderWithTheLeastSum) {
   EXPECT_GT(not_nearest, 20U) << "the nearest component of each would do";
 }
 
+// Means that ran away: their distances are not finite.
+TEST(MatchComponents, EndsWhereMeansAreFarAway) {
+  const auto at = [](std::vector<double> means) {
+    GaussianMixture m;
+    for (const double x : means) {
+      m.weights.push_back(1 / static_cast<double>(means.size()));
+      m.components.push_back({{x}, {1.0}});
+    }
+    return m;
+  };
+  EXPECT_EQ(match_components(at({1e300, 1, 2}), at({2.1, 0, 1.1})), (std::vector<std::size_t>{1, 2, 0}));
+  std::vector<std::size_t> order = match_components(at({1e300, -1e300, 1e308}), at({-1e308, 0, 1}));
+  std::sort(order.begin(), order.end());
+  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 2}));
+}
+
 TEST(RunTasks, CallsEachOnceAndThrowsWhatOneThrew) {
   for (const std::size_t threads : {1, 3}) {
     std::vector<std::atomic<int>> calls(20);
@@ -112,6 +143,16 @@ TEST(RunTasks, CallsEachOnceAndThrowsWhatOneThrew) {
       },
       stop.get_token());
   EXPECT_EQ(begun, 5);
+}
+
+TEST(RunTasks, TakesTheThreadsThatThereAre) {
+  for (const int possible : {0, 1, 3}) {
+    threads_left = possible;
+    std::vector<std::atomic<int>> calls(20);
+    run_tasks(calls.size(), 6, [&](std::size_t i) { ++calls[i]; });
+    threads_left = std::numeric_limits<int>::max();
+    for (const auto& c : calls) EXPECT_EQ(c, 1);
+  }
 }
 
 TEST(ResolvedConfiguration, IsPrintedAndReadBack) {

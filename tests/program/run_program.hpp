@@ -56,6 +56,7 @@ struct Launch {
   Stream out = Stream::captured, err = Stream::captured;
   std::vector<std::string> environment{};  // NAME=value, beside what is there
   rlim_t largest_file = RLIM_INFINITY;
+  rlim_t most_memory = RLIM_INFINITY;
 };
 
 // A program on its way. One that is still running at the end of the scope is killed.
@@ -77,10 +78,8 @@ class Process {
     if (pid_ != 0) return;
     redirect(STDOUT_FILENO, launch.out, ::fileno(out_.get()));
     redirect(STDERR_FILENO, launch.err, ::fileno(err_.get()));
-    if (launch.largest_file != RLIM_INFINITY) {
-      const rlimit limit{launch.largest_file, launch.largest_file};
-      ::setrlimit(RLIMIT_FSIZE, &limit);
-    }
+    restrict(RLIMIT_FSIZE, launch.largest_file);
+    restrict(RLIMIT_AS, launch.most_memory);
     if (::chdir(folder.c_str()) == 0) ::execve(argv[0], argv.data(), environment.data());
     ::_exit(127);
   }
@@ -118,6 +117,10 @@ class Process {
     void operator()(std::FILE* f) const { std::fclose(f); }
   };
 
+  static void restrict(int resource, rlim_t most) {
+    const rlimit limit{most, most};
+    if (most != RLIM_INFINITY) ::setrlimit(static_cast<__rlimit_resource_t>(resource), &limit);
+  }
   static void redirect(int fd, Stream stream, int captured) {
     if (stream == Stream::captured) ::dup2(captured, fd);
     if (stream == Stream::closed) ::close(fd);

@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 class Run {
  public:
   Run(const DenoisingConfiguration& c, const RunContext& context) : c_(c), context_(context) {
+    context.say_if_fewer(workers_.threads());
     empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base.dimension());
     if (c.base.dimension() <= MixtureDivergence::largest_dimension) divergence_.emplace(tilted_);
   }

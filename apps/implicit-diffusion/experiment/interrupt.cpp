@@ -1,17 +1,23 @@
 #include "experiment/interrupt.hpp"
 
+#include "implicit_diffusion/error.hpp"
+
+#include <fmt/format.h>
 #include <unistd.h>
 #include <chrono>
 #include <csignal>
+#include <system_error>
 
 namespace program {
+
+using namespace implicit_diffusion;
 
 Interrupt::Interrupt() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGUSR2}) sigaddset(&set, number);  // the last: our own, to end the waiting
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  waiter_ = std::thread([this, set] {
+  const auto wait = [this, set] {
     std::chrono::steady_clock::time_point first;
     for (;;) {
       int number = 0;
@@ -27,7 +33,12 @@ Interrupt::Interrupt() {
         _exit(128 + number);
       }
     }
-  });
+  };
+  try {
+    waiter_ = std::thread(wait);
+  } catch (const std::system_error& e) {
+    throw Error(ErrorKind::io, "threads", fmt::format("not one can be started: {}", e.code().message()));
+  }
 }
 
 Interrupt::~Interrupt() {

@@ -89,6 +89,11 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
 
 }  // namespace
 
+void RunContext::say_if_fewer(std::size_t started) const {
+  if (started < threads && !quiet)
+    progress->say(fmt::format("{} of {} threads could be started; the results are the same", started, threads));
+}
+
 void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,
                     Progress* progress, const std::function<void(std::size_t, const RunContext&)>& run) {
   const std::size_t at_once = std::min(threads, runs.size());

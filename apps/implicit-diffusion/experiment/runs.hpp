@@ -26,6 +26,9 @@ struct RunContext {
   std::stop_token stop;
   Progress* progress = nullptr;
   double weight = 1;  // of a step, in it
+
+  // Says so where fewer threads could be started than it was given.
+  void say_if_fewer(std::size_t started) const;
 };
 
 // What it gives back. Its files are written, but for the report.

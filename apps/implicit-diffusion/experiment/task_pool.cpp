@@ -25,7 +25,12 @@ void run_tasks(std::size_t count, std::size_t threads, const std::function<void(
   };
   {
     std::vector<std::jthread> pool;
-    for (std::size_t i = 1; i < std::min(threads, count); ++i) pool.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < std::min(threads, count); ++i) pool.emplace_back(work);
+    } catch (const std::exception&) {
+      // A limit on threads or memory was met (std::system_error, std::bad_alloc): those that were started do all the
+      // work.
+    }
     work();
   }
   if (failure) std::rethrow_exception(failure);

@@ -1,8 +1,12 @@
 #include "finite_state/experiment.hpp"
 
 #include "experiment/table_reader.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/stationary.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace program {
 namespace {
@@ -48,6 +52,13 @@ FiniteStateConfiguration read_finite_state_configuration(const Document& d) {
   c.start = start.numbers("theta", std::vector<double>(parameters, 0.0));
   if (c.start.size() != parameters)
     start.fail("theta", fmt::format("{} numbers, the chain has {} parameters", c.start.size(), parameters));
+  if (std::ranges::any_of(c.start, [](double t) { return t != 0; })) try {
+      RingChain chain(c.ring);
+      chain.prepare(c.start);
+      require_reachable(chain.matrix());
+    } catch (const Error& e) {
+      start.fail("theta", fmt::format("too large: probabilities of the chain are 0, {}", e.reason()));
+    }
   TableReader timing = top.table("timing");
   constexpr std::int64_t smallest = 5, most_dense = 4000;
   c.dense_sizes = timing.integers("dense", {}, smallest, most_dense);

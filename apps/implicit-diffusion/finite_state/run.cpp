@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
@@ -100,8 +101,9 @@ std::vector<double> track_numbers(const Track& t) {
 bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::size_t samples,
              const FinishedParts& parts) {
   const auto numbers = parts.find(t.name);
-  const auto rows = static_cast<std::size_t>((c.steps + c.log_every - 1) / c.log_every + 1);
-  if (!numbers || numbers->size() != rows * (6 + p) + p + samples) return false;
+  const std::int64_t last = c.steps % c.log_every == 0 ? 0 : 1;  // beside those of every log_every-th step
+  const auto rows = static_cast<std::size_t>(c.steps / c.log_every + last) + 1;
+  if (!numbers || rows > numbers->size() || numbers->size() != rows * (6 + p) + p + samples) return false;
   if ((*numbers)[rows - 1] != static_cast<double>(c.steps)) return false;
   auto from = numbers->begin();
   const auto take = [&](std::vector<double>& to, std::size_t n) {
@@ -122,6 +124,7 @@ bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::si
 FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, c.steps, context.resume, context.quiet);
   Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
+  context.say_if_fewer(context.threads > 1 ? workers.threads() + 1 : 1);
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
   const std::vector<double> inner(c.start.begin() + 1, c.start.end());
   const auto n = static_cast<std::size_t>(c.particles);
@@ -234,12 +237,13 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     text += fmt::format("  {:<26}{:>10}{:>14.1e}{:>12.2g}\n", t.dense ? "dense" : "banded", t.states, t.gradient_error,
                         t.seconds);
   FinishedRun done{std::move(s), std::move(text), {}};
-  for (const Track& t : tracks)
-    if (t.outcome.divergence)
-      done.complaints.push_back(fmt::format(
-          "{}: diverged at step {}: coordinate {} of the gradient or of theta is not finite; a learning_rate smaller "
-          "than {} may help",
-          t.label, t.outcome.divergence->step, t.outcome.divergence->coordinate + 1, c.learning_rate));
+  const auto diverged = std::ranges::find_if(tracks, [](const Track& t) { return t.outcome.divergence.has_value(); });
+  if (diverged != tracks.end())  // an error is one line: that of the first loop stands for all
+    done.complaints = {fmt::format(
+        "{}: diverged at step {}: coordinate {} of the gradient or of theta is not finite; a learning_rate smaller "
+        "than {} may help",
+        diverged->label, diverged->outcome.divergence->step, diverged->outcome.divergence->coordinate + 1,
+        c.learning_rate)};
   return done;
 }
 

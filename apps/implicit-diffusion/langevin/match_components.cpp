@@ -18,7 +18,8 @@ std::vector<std::size_t> match_components(const GaussianMixture& one, const Gaus
       const double gap = one.components[i - 1].mean[a] - other.components[j - 1].mean[a];
       sum += gap * gap;
     }
-    return sum;
+    constexpr double most = 1e200;  // one that is not finite is never below another, and the search would not end
+    return sum < most ? sum : most;
   };
   std::vector<double> price_one(n + 1), price_other(n + 1);
   std::vector<std::size_t> matched(n + 1);  // of one, for each of the other

@@ -136,7 +136,7 @@ void Recorder::save(io::CheckpointWriter& c) const {
   io::save(c, "seen", seen_);
 }
 
-void Recorder::restore(const io::CheckpointReader& c, std::size_t parameters) {
+void Recorder::restore(const io::CheckpointReader& c, std::int64_t step, std::size_t parameters) {
   const std::vector<double> last = c.numbers<double>("last");
   const std::vector<std::int64_t> crossings = c.numbers<std::int64_t>("crossings");
   if (crossings.size() != crossings_.size()) c.refuse("crossings", "has another size");
@@ -145,6 +145,8 @@ void Recorder::restore(const io::CheckpointReader& c, std::size_t parameters) {
   snapshots_ = c.numbers<float>("snapshots");
   for (std::size_t i = 0; i < crossings.size(); ++i)
     crossings_[i].step = crossings[i] < 0 ? std::nullopt : std::optional(crossings[i]);
+  if (std::ranges::any_of(crossings, [&](std::int64_t at) { return at > step; }))
+    c.refuse("crossings", "has a step that the run has not come to");
   recent_ = c.numbers<double>("recent");
   if (recent_.size() > window) c.refuse("recent", "has another size");
   for (std::size_t i = 0; i < last.size(); ++i) last_logged_.*figure_names[i].value = last[i];

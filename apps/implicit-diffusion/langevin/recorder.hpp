@@ -51,9 +51,9 @@ class Recorder {
   const Figures& last() const { return last_; }
   const RowRecorder& rows() const { return rows_; }
 
-  // All it has written down, to and from a checkpoint.
+  // All it has written down, to and from a checkpoint, which is of a step and of so many parameters.
   void save(implicit_diffusion::io::CheckpointWriter& c) const;
-  void restore(const implicit_diffusion::io::CheckpointReader& c, std::size_t parameters);
+  void restore(const implicit_diffusion::io::CheckpointReader& c, std::int64_t step, std::size_t parameters);
 
  private:
   std::vector<double> measure(const RunState& state, bool diverged, std::optional<double> log_likelihood = {});

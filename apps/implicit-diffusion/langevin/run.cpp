@@ -129,6 +129,7 @@ void check_inputs(const LangevinConfiguration& c, const RunOptions& o) {
 
 FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& context) {
   Workers workers(context.threads);
+  context.say_if_fewer(workers.threads());
   Recorder recorder(c, &workers);
   Checkpoints checkpoints(c, context.folder, c.checkpoint_every);
   const SampleHashes hashes(c);
@@ -136,7 +137,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
     checkpoints.resume(c.steps, context.quiet, [&](const io::CheckpointReader& from) {
       hashes.compare(from);
       restore(from, state);
-      recorder.restore(from, state.theta.size());
+      recorder.restore(from, state.step, state.theta.size());
       return state.step;
     });
   };

@@ -26,6 +26,9 @@
 
 namespace implicit_diffusion {
 
+// Throws a usage Error where some state cannot reach the first one.
+void require_reachable(const TransitionMatrix& p);
+
 class StationarySystem {
  public:
   StationarySystem();
