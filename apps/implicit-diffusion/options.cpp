@@ -150,6 +150,17 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int
   return fmt::format("{}: {}", chosen.empty() ? "command line" : at.get_name(), what);
 }
 
+// The words of the command line, the last one first, as CLI11 takes them. It would take a folder [1] for a list of one
+// folder, 1; ./[1] is the same folder and no list.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words.front() == "report")
+    for (std::string& w : words)
+      if (w.starts_with('[') && w.ends_with(']')) w.insert(0, "./");
+  std::ranges::reverse(words);
+  return words;
+}
+
 }  // namespace
 
 int dispatch(int argc, char** argv) {
@@ -169,7 +180,7 @@ int dispatch(int argc, char** argv) {
   add_isa(command, *isa);
 
   try {
-    app.parse(argc, argv);
+    app.parse(words_of(argc, argv));
   } catch (const CLI::CallForHelp&) {
     const auto chosen = app.get_subcommands();
     print(chosen.empty() ? app.help() : chosen.front()->help(app.get_name()));

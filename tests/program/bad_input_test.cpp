@@ -65,6 +65,19 @@ Row checked(Row row) {
   return row;
 }
 
+// KEY.KEY. ... .KEY
+std::string dotted(std::size_t parts) {
+  std::string key = "a";
+  for (std::size_t i = 1; i < parts; ++i) key += ".a";
+  return key;
+}
+// [0,1,2, ...]
+std::string numbers(int count) {
+  std::string list;
+  for (int i = 0; i < count; ++i) list += (i ? "," : "[") + std::to_string(i);
+  return list + "]";
+}
+
 std::string npy(std::vector<double> values, std::vector<std::size_t> shape) { return io::npy_bytes(values, shape); }
 
 std::vector<Row> rows() {
@@ -79,6 +92,8 @@ std::vector<Row> rows() {
       {"NoExperiment", {"run"}, 2, {"run: ", "NAME is required"}},
       {"NoFolderToReport", {"report"}, 2, {"report: ", "DIR is required"}},
       {"ArgumentTooMany", {"list", "more"}, 2, {"more", "unknown argument"}},
+      {"VeryLongCommand", {std::string(5000, 'k')}, 2, {": kkk", "k...k", "k: unknown command"}},
+      {"ControlCharacterOfTwoBytes", {"run", "a\u009bb"}, 2, {"no experiment is called 'a\\xc2\\x9bb'"}},
       option("UnknownOption", {"--sed", "3"}, {"--sed", "unknown option", "did you mean --seed?"}),
       option("IsaUnknown", {"--isa", "v5"}, {"--isa: 'v5' is not one of baseline, v3, v4"}),
       option("IsaMissing", {"--isa"}, {"--isa: ", "missing"}),
@@ -110,6 +125,10 @@ std::vector<Row> rows() {
       set("SetBelowAValue", "potential.kind.x=2", {"kind is not a table"}),
       set("SetEmptyTable", ".width=2", {"a table is missing"}),
       set("SetEmptyKey", "potential.=2", {"a key is missing"}),
+      set("SetKeyOfManyParts", dotted(33) + "=2", {"a key of more than 32 parts"}),
+      set("SetTableOfUnknownKind", "potential={kind=\"wellz\"}", {"potential.kind: 'wellz' is not one of"}),
+      set("SetTableWithAWrongType", "potential={centres=[[\"a\"]]}", {"potential.centres: the string 'a' is given"}),
+      set("SetTableWithoutItsKeys", "potential={width=1}", {"potential.centres: missing"}),
       set("SetTwoLines", "steps=1\nx=2", {"one value is needed"}),
       set("SetStepSizeZero", "step_size=0", {"0 must be positive"}),
       set("SetStepSizeNegative", "step_size=-0.1", {"-0.1 must be positive"}),
@@ -140,6 +159,17 @@ std::vector<Row> rows() {
       set("SetRewardNotATable", "reward=3", {"the integer 3 is given, a table is needed"}),
       set("SetExperimentWithSlash", "experiment=a/b", {"'a/b' cannot name a folder"}),
       set("SetExperimentWithZeroByte", "experiment=\"a\\u0000b\"", {"cannot name a folder"}),
+      set("SetExperimentWithControlCharacter", "experiment=\"a\\u0085b\"", {"'a\\xc2\\x85b' cannot name a folder"}),
+      set("SetTooManyThresholds", "thresholds=" + numbers(1001), {"1001 numbers, there can be at most 1000"}),
+      {"SetSnapshotsBeyondMemory",
+       {"run", "langevin-reward", "--set", "particles=100000000", "--set", "snapshots=" + numbers(1000)},
+       2,
+       {"--set snapshots: 1000 needs", "GB of memory, this machine has"}},
+      {"SetStepsBeyondCounting",
+       {"run", "langevin-reward", "--set", "method=nested", "--set", "inner_steps=4294967296", "--steps",
+        "9223372036854775807"},
+       2,
+       {"--steps: 9223372036854775807 with 4294967296 inner steps each are more than can be counted"}},
       set("SetScaleBeyondSinglePrecision", "start.scale=1e39", {"1e+39 is too large for single precision"}),
       set("SetMeanBeyondSinglePrecision", "start.mean=[0,-1e39]", {"-1e+39 is too large for single precision"}),
       set("SetStepSizeTooSmall", "step_size=1e-50", {"1e-50 is too small for single precision"}),
@@ -249,6 +279,15 @@ std::vector<Row> rows() {
       file("NotUtf8", "steps = 5", "title = \"\xff\"", 2, {"x.toml:2: ", "utf-8"}),
       file("ControlCharacters", "steps = 5", "st\x1b[31meps = 5", 2, {"x.toml:2: "}),
       text("EmptyFile", "", 2, {"x.toml: potential.centres: missing"}),
+      text("KeyOfManyParts", "\n" + dotted(25'000) + " = 1\n", 2, {"x.toml:2: a key of more than 32 parts"}),
+      text("TableOfManyParts", "[" + dotted(200'000) + "]\n", 2, {"x.toml:1: a key of more than 32 parts"}),
+      text("TableOfManyQuotedParts", "x = 1 # a.a\n['a'" + dotted(200'000).substr(1) + "]\n", 2,
+           {"x.toml:2: a key of"}),
+      text("InlineTableOfManyParts", "x = '''\n\"''' \ny = {b = 1.5, " + dotted(200'000) + " = 1}\n", 2,
+           {"x.toml:3: a key of more than 32 parts"}),
+      text("InlineTableBehindQuotes", "x = {y = \"\"\"a\"\"\"\"\", " + dotted(200'000) + " = 1}\n", 2,
+           {"x.toml:1: a key of"}),
+      text("KeyWithOtherLetters", "title = \"θ\" # θ\nθ = 1\n", 2, {"x.toml:2: 'θ': ", "in quotes"}),
       text("ZeroByte", std::string("a\0b = 1", 7), 2, {"x.toml:1: "}),
       {"FileNameNotUtf8", {"run", "x\xff.toml"}, 2, {"UTF-8"}, {{"x\xff.toml", small_experiment}}},
       {"FileIsADirectory", {"run", "x.toml"}, 66, {"x.toml: is a directory"}, {{"x.toml/", ""}}},
@@ -257,6 +296,10 @@ std::vector<Row> rows() {
        66,
        {"r: is a directory", "did you mean r/config.toml?"},
        {{"r/config.toml", small_experiment}}},
+      {"FileWithAVeryLongName",
+       {"run", std::string(5000, 'k') + ".toml"},
+       66,
+       {": kkk", "k...k", ": File name too long"}},
       {"FileIsMissing", {"run", "x.toml"}, 66, {"x.toml: no such file"}},
       {"FolderOfFileIsMissing", {"run", "no/x.toml"}, 66, {"no/x.toml: no such file"}},
       {"FileIsADevice", {"run", "/dev/null"}, 66, {"/dev/null: is not a regular file"}},
@@ -344,6 +387,7 @@ std::vector<Row> rows() {
       {"ReportOfNoRun", {"report", "r"}, 66, {"r: ", "no config.toml"}, {{"r/", ""}}},
       {"ReportOfAFile", {"report", "r"}, 66, {"r: "}, {{"r", "text"}}},
       {"ReportIntoNothing", {"report", "r", "--output", ""}, 2, {"--output: '' is not a name"}, {{"r/", ""}}},
+      {"ReportOfAVeryLongName", {"report", std::string(5000, 'k')}, 66, {"k...k", ": no such folder"}},
       {"ReportOfSeveralOneMissing", {"report", "r", "s"}, 66, {"r: no such folder"}},
   };
   return all;
@@ -393,6 +437,18 @@ TEST(Program, RefusesAConfigurationThatIsFarTooLong) {
   EXPECT_EQ(result.code, 65);
   EXPECT_TRUE(is_error_line(result.err, {"x.toml: 20000000 bytes"}));
   EXPECT_EQ(names(folder.path()), Words{"x.toml"});
+}
+
+// Dots in strings, comments, numbers and many short keys are no key of many parts.
+TEST(Program, ReadsTextWithManyDots) {
+  const Folder folder;
+  const std::string dots(200, '.');
+  std::string snapshots = "0";
+  for (int i = 1; i < 200; ++i) snapshots += ", " + std::to_string(i) + ".0";
+  write(folder / "x.toml", "title = \"\\\"" + dots + "\" # it's " + dots + "\nduration = '''\n" + dots +
+                               "'''\nsnapshots = [" + snapshots + "]\nquick.start.mean = [0.0]\n" + small_experiment);
+  const Result result = run(folder, {"run", "x.toml", "--quiet"});
+  EXPECT_EQ(result.code, 0) << result.err;
 }
 
 TEST(Program, ReadsAByteOrderMarkAndCarriageReturns) {

@@ -242,6 +242,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{
             "SettingWithoutValue", {"--set", "comparison.settings=[\"slots\"]"}, {"comparison.settings", "key=value"}},
         Refused{"SettingOfAnotherSeed", {"--set", "comparison.settings=[\"seed=3\"]"}, {"comparison.settings", "seed"}},
+        Refused{"SettingOfAnotherKind",
+                {"--set", "comparison.settings=[\"kind=rates\"]"},
+                {"comparison.settings", "cannot change kind"}},
         Refused{"SetThatEverySettingUndoes", {"--set", "slots=16"}, {"--set slots", "comparison.settings=[]"}},
         Refused{"WeightBeyondBounds", {"--set", "base.weights=[1e308, 1e308, 1.0, 1.0]"}, {"base.weights", "1e12"}},
         Refused{"VarianceBeyondBounds",

@@ -231,7 +231,7 @@ TEST_P(DenoisingGaussianRefuses, WhatMakesNoSense) {
 INSTANTIATE_TEST_SUITE_P(
     Program, DenoisingGaussianRefuses,
     testing::Values(
-        Refused{"Steps", {"--steps", "5"}, {"--steps"}},
+        Refused{"Steps", {"--steps", "5"}, {"--steps: ", "2 horizon steps_per_time"}},
         Refused{"NoHorizons", {"--set", "horizons=[]"}, {"horizons", "empty"}},
         Refused{"NegativeHorizon", {"--set", "horizons=[-1]"}, {"horizons", "positive"}},
         Refused{"HorizonsThatDescend", {"--set", "horizons=[2, 1]"}, {"horizons", "ascend"}},

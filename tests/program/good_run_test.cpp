@@ -474,6 +474,59 @@ TEST(Report, CommandToRepeatWorksAsShown) {
   EXPECT_TRUE(same_bytes(folder / "it's mine", folder / "again", {"theta.npy", "samples.npy", "config.toml"}));
 }
 
+TEST(Report, CommandToRepeatTakesAFolderForNoOption) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output=-x"}).code, 0);
+  EXPECT_NE(contents(folder / "-x/report.html").find(">\nimplicit-diffusion run ./-x/config.toml --output again<"),
+            std::string::npos);
+}
+
+// As of a run that diverged in double precision.
+TEST(Report, OfAThetaThatRanAway) {
+  const Folder folder;
+  write(folder / "x.toml", small_experiment);
+  ASSERT_EQ(run(folder, {"run", "x.toml", "--quiet", "--output", "r"}).code, 0);
+  io::write_file(folder / "r/theta.npy", io::npy_bytes(std::vector<double>(4, 1e308), std::vector<std::size_t>{4, 1}));
+  for (const Words& command : {Words{"report", "r"}, Words{"report", "r", "r", "--output", "two.html"}}) {
+    const Result result = run(folder, command);
+    EXPECT_EQ(result.code, 0) << result.err;
+  }
+}
+
+TEST(Report, OfAFolderInBrackets) {
+  const Folder folder;
+  ASSERT_EQ(run(folder, short_run + Words{"--output", "[1,2]"}).code, 0);
+  fs::remove(folder / "[1,2]/report.html");
+  EXPECT_EQ(run(folder, {"report", "[1,2]"}).code, 0);
+  EXPECT_TRUE(fs::exists(folder / "[1,2]/report.html"));
+  EXPECT_EQ(run(folder, {"report", "[1,2]", "[1,2]", "--output", "[both]"}).code, 0);
+  EXPECT_TRUE(fs::exists(folder / "[both]"));
+}
+
+TEST(GoodRun, TitleMayHaveControlCharacters) {
+  const Folder folder;
+  write(folder / "x.toml", std::string("title = \"a\\u007f\\u0085\\u001bb\"\n") + small_experiment);
+  ASSERT_EQ(run(folder, {"run", "x.toml", "--quiet", "--output", "r"}).code, 0);
+  const Result again = run(folder, {"run", "r/config.toml", "--quiet", "--output", "s"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(contents(folder / "s/config.toml"), contents(folder / "r/config.toml"));
+}
+
+TEST(GoodRun, TakesTheThreadsThatThereAre) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs more memory than the limit";
+#endif
+  const Folder folder;
+  write(folder / "x.toml", small_experiment);
+  ASSERT_EQ(run(folder, {"run", "x.toml", "--quiet", "--output", "all"}).code, 0);
+  const Result r = run(Launch{.arguments = {"run", "x.toml", "--threads", "1024", "--output", "few"},
+                              .folder = folder.path(),
+                              .most_memory = rlim_t{1} << 30});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("of 1024 threads could be started"), std::string::npos) << r.err;
+  EXPECT_TRUE(same_bytes(folder / "all", folder / "few"));
+}
+
 TEST(GoodRun, QuickIsShorter) {
   const Folder folder;
   EXPECT_NE(run(folder, {"run", "ebm-wells", "--quick", "--print-config"}).out.find("\nsteps = 4000\n"),

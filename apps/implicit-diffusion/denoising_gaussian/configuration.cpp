@@ -15,6 +15,9 @@ DenoisingGaussianConfiguration read_denoising_gaussian_configuration(const Docum
   TableReader top(d);
   top.text("kind", "denoising-gaussian");
   read_common(top, d, c);
+  if (top.contains("steps"))
+    top.fail("steps",
+             "each run has as many as its horizon asks for, 2 horizon steps_per_time: change those keys instead");
   c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));
   const auto ascending = [&](const char* key, const std::vector<double>& v, double largest) {
     if (v.empty()) top.fail(key, "empty: one at least is needed");

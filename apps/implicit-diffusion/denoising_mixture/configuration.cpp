@@ -224,6 +224,8 @@ DenoisingComparison read_denoising_configuration(const Document& d) {
       change(one, o);
     }
     DenoisingConfiguration c = read_single(one);
+    if (one.table["kind"].value<std::string>() != shared.table["kind"].value<std::string>())
+      own.fail("settings", fmt::format("{}: a setting cannot change kind", io::excerpt(text)));
     if (c.base.dimension() != e.single.base.dimension() || c.seed != e.seed || c.experiment != e.experiment)
       own.fail("settings", fmt::format("{}: a setting cannot change base, seed or experiment", io::excerpt(text)));
     const std::string name = fmt::format("{}-{}-{}", to_string(c.loop), to_string(c.dynamics), c.slots);

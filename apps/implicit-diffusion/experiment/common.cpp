@@ -58,7 +58,7 @@ std::string toml_string(std::string_view s) {
   std::string out = "\"";
   for (const char c : s) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)
       out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     else
       out += c;

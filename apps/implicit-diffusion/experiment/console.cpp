@@ -24,8 +24,24 @@ void print(const std::string& text) {
 
 void print_error(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
+namespace {
+
+// A long message loses its middle: it begins with a name, which may be of any length, and ends with the reason.
+std::string shortened(std::string message) {
+  constexpr std::size_t longest = 4096, at_the_end = 3072;
+  if (message.size() <= longest) return message;
+  const auto is_inside_letter = [&](std::size_t i) { return (static_cast<unsigned char>(message[i]) & 0xC0) == 0x80; };
+  std::size_t first = longest - at_the_end, last = message.size() - at_the_end;
+  while (is_inside_letter(first)) --first;
+  while (is_inside_letter(last)) ++last;
+  return message.replace(first, last - first, "...");
+}
+
+}  // namespace
+
 void complain(const std::string& message) {
-  print_error(fmt::format("implicit-diffusion: {}\n", implicit_diffusion::io::printable(message)));
+  const std::string line = implicit_diffusion::io::printable(message, message.size());
+  print_error(fmt::format("implicit-diffusion: {}\n", shortened(line)));
 }
 
 }  // namespace program

@@ -8,13 +8,65 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace program {
 namespace {
 
 using namespace implicit_diffusion;
 
+// Tables inside tables, of one key: far more than any experiment has.
+constexpr std::ptrdiff_t deepest_key = 32;
+
+struct Misfit {
+  std::size_t line;
+  std::string what;
+};
+
+// What must not reach the parser, which ends the program on it: a key of so many parts that its calls of itself use up
+// the stack, and letters beyond ASCII outside of strings, which TOML does not have.
+std::optional<Misfit> find_misfit(std::string_view text) {
+  std::size_t line = 1;
+  std::ptrdiff_t dots = 0;  // since the last sign that a key cannot have
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  const auto skip = [&](std::size_t count) {
+    line += static_cast<std::size_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(count), '\n'));
+    text.remove_prefix(count);
+  };
+  // Up to the closing quotes, or to the end of the line or text where there are none.
+  const auto skip_string = [&](char quote) {
+    const std::string three(3, quote);
+    const bool several_lines = text.starts_with(three);
+    const std::string_view end = several_lines ? std::string_view(three) : std::string_view(three).substr(0, 1);
+    skip(end.size());
+    while (!text.empty() && !text.starts_with(end) && (several_lines || text.front() != '\n'))
+      skip(quote == '"' && text.starts_with('\\') ? std::min<std::size_t>(2, text.size()) : 1);
+    skip(std::min(end.size(), text.size()));
+    for (int i = 0; several_lines && i < 2 && text.starts_with(quote); ++i) skip(1);  // quotes before the closing ones
+  };
+  while (!text.empty()) {
+    const char c = text.front();
+    if (c == '"' || c == '\'') {
+      skip_string(c);
+      continue;
+    }
+    if (c == '#') {
+      skip(std::min(text.find('\n'), text.size()));
+      continue;
+    }
+    if (static_cast<unsigned char>(c) >= 0x80)
+      return Misfit{line, fmt::format("{}: only in quotes can a key or a value have other letters than a to z",
+                                      io::excerpt(text.substr(0, text.find_first_of(" \t\r\n="))))};
+    if (c == '.' && ++dots >= deepest_key) return Misfit{line, fmt::format("a key of more than {} parts", deepest_key)};
+    if (std::string_view("=,{}[]\n").find(c) != std::string_view::npos) dots = 0;
+    skip(1);
+  }
+  return std::nullopt;
+}
+
 toml::table parse(std::string_view text, const std::string& where) {
+  if (const std::optional<Misfit> misfit = find_misfit(text))
+    throw Error(ErrorKind::usage, fmt::format("{}:{}", where, misfit->line), misfit->what);
   try {
     return toml::parse(text, where);
   } catch (const toml::parse_error& e) {
@@ -28,10 +80,12 @@ toml::table parse(std::string_view text, const std::string& where) {
 toml::table& set_key(toml::table& table, const Override& o) {
   const auto fail = [&](const std::string& what) { throw Error(ErrorKind::usage, o.option, what); };
   if (o.key.starts_with('.') || o.key.find("..") != std::string::npos) fail("the name of a table is missing");
+  if (std::count(o.key.begin(), o.key.end(), '.') >= deepest_key)
+    fail(fmt::format("a key of more than {} parts", deepest_key));
   toml::table parsed;
   try {
-    parsed = toml::parse("value = " + o.value);
-  } catch (const toml::parse_error&) {
+    parsed = parse("value = " + o.value, "");
+  } catch (const Error&) {
     const std::string_view digits = std::string_view(o.value).substr(o.value.starts_with("-") ? 1 : 0);
     if (digits.size() > 18 && digits.find_first_not_of("0123456789") == std::string_view::npos)
       fail(fmt::format("{} is too large", io::printable(o.value, 40)));
@@ -48,7 +102,7 @@ toml::table& set_key(toml::table& table, const Override& o) {
     rest.remove_prefix(dot + 1);
   }
   if (rest.empty()) fail("a key is missing");
-  at->insert_or_assign(rest, std::move(*parsed.get("value")));
+  at->insert_or_assign(rest, *parsed.get("value"));  // a copy: it forgets its line, which is not one of the file
   return *at;
 }
 
@@ -72,12 +126,14 @@ void drop_other_ways(toml::table& table, const std::string& full_key,
   }
 }
 
-// The line of every key.
+// The line of every key of a table, or of one a few tables further in.
 void find_lines(const toml::table& table, const std::string& prefix, std::map<std::string, std::uint32_t>& lines) {
   for (const auto& [key, value] : table) {
     const std::string name = prefix + std::string(key.str());
     lines[name] = value.source().begin.line;
-    if (const toml::table* inner = value.as_table()) find_lines(*inner, name + ".", lines);
+    constexpr std::ptrdiff_t deepest = 4;
+    if (const toml::table* inner = value.as_table(); inner && std::count(name.begin(), name.end(), '.') < deepest)
+      find_lines(*inner, name + ".", lines);
   }
 }
 

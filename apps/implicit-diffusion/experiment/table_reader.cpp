@@ -143,11 +143,17 @@ void TableReader::finish(const std::vector<const TableReader*>& others) const {
   }
 }
 
+void TableReader::blame_command_line(const std::string& name, const std::string& what) const {
+  const auto& from_command_line = document_.from_command_line;
+  for (std::size_t end = name.size(); end != std::string::npos && end > 0; end = name.rfind('.', end - 1))
+    if (const auto option = from_command_line.find(name.substr(0, end)); option != from_command_line.end())
+      throw Error(ErrorKind::usage, option->second, end == name.size() ? what : fmt::format("{}: {}", name, what));
+}
+
 void TableReader::fail(const toml::node& node, std::string_view key, const std::string& what) const {
   const std::string name = prefix_ + std::string(key);
+  blame_command_line(name, what);
   const auto& from_command_line = document_.from_command_line;
-  if (const auto option = from_command_line.find(name); option != from_command_line.end())
-    throw Error(ErrorKind::usage, option->second, what);
   // A table may be there only because the command line gave a key of it.
   const auto inside = from_command_line.lower_bound(name + ".");
   if (node.source().begin.line == 0 && inside != from_command_line.end() && inside->first.starts_with(name + "."))
@@ -160,6 +166,7 @@ void TableReader::fail(const toml::node& node, std::string_view key, const std::
 
 void TableReader::fail(std::string_view key, const std::string& what) const {
   if (const toml::node* n = table_ ? table_->get(key) : nullptr) fail(*n, key, what);
+  blame_command_line(prefix_ + std::string(key), what);
   throw Error(ErrorKind::usage, document_.where, fmt::format("{}{}: {}", prefix_, key, what));
 }
 
@@ -227,12 +234,13 @@ Matrix TableReader::as_matrix(const toml::node& n, std::string_view key) const {
 void read_common(TableReader& top, const Document& d, Common& c) {
   c.experiment = top.text("experiment", d.name);
   c.title = top.text("title", c.experiment);
-  const auto cannot_be_in_a_name = [](char letter) {
-    return letter == '/' || static_cast<unsigned char>(letter) < 0x20;
-  };
+  // It names a folder, and stands in lines on the terminal.
+  const bool has_control_letters = io::printable(c.experiment) != c.experiment;
   if (c.experiment.empty() || c.experiment == "." || c.experiment == ".." || c.experiment.size() > 200 ||
-      std::any_of(c.experiment.begin(), c.experiment.end(), cannot_be_in_a_name))
-    top.fail("experiment", fmt::format("{} cannot name a folder", io::excerpt(c.experiment)));
+      c.experiment.find('/') != std::string::npos || has_control_letters)
+    top.fail("experiment",
+             fmt::format("{} cannot name a folder: at most 200 bytes of UTF-8 without / and control characters can",
+                         io::excerpt(c.experiment)));
   (void)top.text("duration", "");
   top.drop("duration");
   (void)top.table("quick");

@@ -118,6 +118,8 @@ class TableReader {
     record(key, to_toml(fallback));
     return fallback;
   }
+  // Throws where the command line gave the key, or a table that it is in.
+  void blame_command_line(const std::string& name, const std::string& what) const;
   void need(std::string_view key, std::string_view what) const;
   [[noreturn]] void wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const;
   std::string as_text(const toml::node& n, std::string_view key, std::string_view wanted = "a string") const;

@@ -37,7 +37,9 @@ void Window::include(const GaussianMixture& m) {
     const Gaussian& g = m.components[i];
     if (m.weights[i] < 1e-9) continue;
     for (std::size_t j = 0; j < std::min<std::size_t>(2, m.dimension()); ++j) {
-      const double half = reach * std::sqrt(g.covariance[j * (m.dimension() + 1)]);
+      // However far away a component is, a window around it has two ends.
+      const double half =
+          std::max(reach * std::sqrt(g.covariance[j * (m.dimension() + 1)]), 1e-9 * std::abs(g.mean[j]));
       include(j, g.mean[j] - half, g.mean[j] + half);
     }
   }

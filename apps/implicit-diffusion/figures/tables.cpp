@@ -45,7 +45,8 @@ std::vector<std::string> column_text(const std::vector<double>& values) {
 
 report::Section repeat_section(const std::string& resolved, const std::filesystem::path& folder,
                                const std::string& options) {
-  const std::filesystem::path file = folder / "config.toml";
+  std::filesystem::path file = folder / "config.toml";
+  if (file.native().starts_with('-')) file = "." / file;  // a word that begins with - is an option
   std::string text = "The same configuration and seed give the same bits for any number of threads.\n\n";
   if (file.is_relative()) text += "Run the command in the folder in which this report was made. ";
   text +=

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace program {
 namespace {
@@ -52,6 +53,9 @@ void check_size(const LangevinConfiguration& c, std::size_t dimension, std::size
   if (c.reference) check_samples(reference, "batch", static_cast<std::int64_t>(c.reference->batch), d + 3.0);
   const double rows = static_cast<double>(c.steps) / static_cast<double>(c.log_every);
   check(top, "log_every", c.log_every, rows * (static_cast<double>(parameters) + 16.0) * 2 * sizeof(double));
+  // All snapshots are kept to the end, and copied into the bytes of a file.
+  const auto kept = std::ranges::upper_bound(c.snapshots, c.steps) - c.snapshots.begin();
+  check(top, "snapshots", kept, 2.0 * static_cast<double>(kept) * static_cast<double>(c.particles) * d * sizeof(float));
 }
 
 }  // namespace
@@ -85,6 +89,8 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   c.order = top.choice("order", Order::paper, orders);
   constexpr std::int64_t steps_with_noise_of_their_own = std::int64_t{1} << 32;
   c.inner_steps = top.integer("inner_steps", c.method == Method::nested ? 10 : 1, 1, steps_with_noise_of_their_own);
+  if (has_inner_steps(c.method) && c.steps > std::numeric_limits<std::int64_t>::max() / c.inner_steps)
+    top.fail("steps", fmt::format("{} with {} inner steps each are more than can be counted", c.steps, c.inner_steps));
   c.warm_start = top.flag("warm_start", true);
   c.normaliser = top.choice("normaliser", Normaliser::n_minus_1, normalisers);
   const bool learns = moves_theta(c.method) && c.method != Method::unrolled;  // by a covariance
@@ -147,6 +153,9 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   if (!c.theta_opt.empty()) check_parameters(top, "theta_opt", c.potential, c.theta_opt);
   c.thresholds = top.numbers("thresholds", {});
   if (!c.thresholds.empty() && c.theta_opt.empty()) top.fail("thresholds", "a log-likelihood needs theta_opt");
+  constexpr std::size_t most_thresholds = 1000;  // each is a line of the closing table
+  if (c.thresholds.size() > most_thresholds)
+    top.fail("thresholds", fmt::format("{} numbers, there can be at most {}", c.thresholds.size(), most_thresholds));
 
   if (learns && !c.reward && !c.reference && !c.base)
     top.fail("method", fmt::format("{} needs an objective: a table reward, reference or base", to_string(c.method)));
