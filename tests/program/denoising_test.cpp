@@ -97,6 +97,18 @@ TEST_F(DenoisingGaussian, SamplesHaveTheMeanAndTheSpreadOfTheTheory) {
   EXPECT_GT(seen, 8);
 }
 
+// Rates that are fitted to the closed form stand below the table of the samples, which says so.
+TEST_F(DenoisingGaussian, SaysThatItsRatesAreNotThoseOfTheSamples) {
+  const Result result = run(*folder, {"run", "denoising-gaussian", "--quiet", "--no-report", "--set", "horizons=[1.0]",
+                                      "--set", "etas=[0.1, 0.5]", "--set", "repeats=2", "--output", "rates"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::size_t samples = result.out.find("theta(2T)"), rates = result.out.find("Without samples");
+  ASSERT_NE(rates, std::string::npos) << result.out;
+  EXPECT_LT(samples, rates);
+  EXPECT_EQ(result.out.substr(samples, rates - samples).find("rate"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("fitted to T = 3 to 8"), std::string::npos) << result.out;
+}
+
 TEST_F(DenoisingGaussian, FittedRatesAreThoseOfTheTheory) {
   ASSERT_EQ(summary["decay_rates"].size(), 5U);
   const std::vector<std::tuple<double, const char*, double>> known{{.05, "exponential", 1 - std::sqrt(.8)},

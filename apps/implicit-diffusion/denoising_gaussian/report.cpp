@@ -222,7 +222,7 @@ std::string DenoisingGaussianExperiment::report(const std::filesystem::path& fol
   }
   if (!paths.figures.empty()) page.sections.push_back(std::move(paths));
 
-  report::Table rates{{"η", "4η", "θ(2T) − target falls as", "rate, fitted", "rate, theory"}};
+  report::Table rates{{"η", "4η", "θ(2T) − target falls as", "rate, fitted to the closed form", "rate, theory"}};
   for (const double eta : c.etas)
     rates.rows.push_back(
         {four_digits(eta), four_digits(4 * eta), form(eta), fixed(c.fitted_rate(eta), 4), fixed(decay_rate(eta), 4)});

@@ -107,6 +107,15 @@ Json json_of(const DenoisingGaussianConfiguration& c, const GaussianResults& r) 
   return {{"results", std::move(results)}, {"decay_rates", std::move(rates)}, {"paths", std::move(paths)}};
 }
 
+// The rates of the theory, which no sample has a part in.
+std::string closed_form_rates(const DenoisingGaussianConfiguration& c) {
+  std::string text = fmt::format("  Without samples: the rate at which the closed form nears the target as T grows\n");
+  text += fmt::format("  {:>8}{:>22}{:>12}\n", "eta", "fitted to T = 3 to 8", "in theory");
+  for (const double eta : c.etas)
+    text += fmt::format("  {:>8.4g}{:>22.4f}{:>12.4f}\n", eta, c.fitted_rate(eta), decay_rate(eta));
+  return text;
+}
+
 FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& context) {
   FinishedParts parts(c, context.folder, 0, context.resume, context.quiet);  // steps are not a key of it
   double work = 0;                                                           // a step of a queue moves all of its slots
@@ -153,15 +162,12 @@ FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& 
   io::write_file(context.folder / "summary.json", to_json(s));
 
   done.table = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
-  done.table += fmt::format("  {:>8}{:>10}{:>12}{:>12}{:>12}{:>12}{:>14}{:>10}\n", "eta", "horizon", "theta(2T)",
-                            "error", "recursion", "theory", "rate, fitted", "theory");
-  for (const GaussianRow& row : results.rows) {
-    const bool last = &row == &results.rows.back() || (&row)[1].eta != row.eta;
-    done.table += fmt::format("  {:>8.4g}{:>10.4g}{:>12.4f}{:>12.4f}{:>12.4f}{:>12.4f}{:>14}{:>10}\n", row.eta,
-                              row.horizon, row.theta, row.standard_error, row.mean_field, row.delay_equation,
-                              last ? fmt::format("{:.4f}", c.fitted_rate(row.eta)) : "",
-                              last ? fmt::format("{:.4f}", decay_rate(row.eta)) : "");
-  }
+  done.table += fmt::format("  {:>8}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "eta", "horizon", "theta(2T)", "error",
+                            "recursion", "theory");
+  for (const GaussianRow& row : results.rows)
+    done.table += fmt::format("  {:>8.4g}{:>10.4g}{:>12.4f}{:>12.4f}{:>12.4f}{:>12.4f}\n", row.eta, row.horizon,
+                              row.theta, row.standard_error, row.mean_field, row.delay_equation);
+  done.table += closed_form_rates(c);
   return done;
 }
 
