@@ -136,6 +136,30 @@ TEST(Unrolled, IsTheStepTimesTheGradientForOneGaussian) {
   EXPECT_NEAR(gradient[0], g * slope, 1e-13);
 }
 
+// lambda is a factor of the gradient. One that grows as the step of the sampler decays keeps the gradient's size: it is
+// g(0) times -mean R'(x') at every step.
+TEST(Unrolled, WeighsTheReward) {
+  const double g = 0.3, third = 1.0 / 3.0;
+  const auto gradient_over_slope = [&](Schedule step_size, Schedule lambda, std::int64_t k) {
+    Population<double> x(1000, 1);
+    Unrolled<double> unrolled(Quadratic(std::vector<std::vector<double>>{{1.0}}), QuadraticReward({2.0}),
+                              {.step_size = step_size, .noise = Noise{74}}, lambda);
+    std::vector<double> gradient(1);
+    unrolled.advance(x, std::vector<double>{0.5}, {.round = k});
+    unrolled.estimate(x, std::vector<double>{0.5}, k, gradient);
+    double slope = 0;
+    for (const double v : x.coordinate(0)) slope += 2 * (v - 2) / 1000;  // of -R
+    return gradient[0] / slope;
+  };
+  for (const double lambda : {1.0, 5.0, -0.5, 0.0})
+    EXPECT_NEAR(gradient_over_slope({g}, lambda, 0), lambda * g, 1e-13) << lambda;
+  for (const std::int64_t k : {0, 1, 7, 26}) {
+    const double decay = std::pow(static_cast<double>(k + 1), -third);
+    EXPECT_NEAR(gradient_over_slope({g, third}, 1, k), g * decay, 1e-13) << k;
+    EXPECT_NEAR(gradient_over_slope({g, third}, {1, -third}, k), g, 1e-13) << k;
+  }
+}
+
 TEST(Unrolled, NeedsDerivativesAndAStepBeforeTheEstimate) {
   const Reward<double> lambda = [](const double* x) { return x[0]; };
   EXPECT_THROW(Unrolled<double>(hexagon_wells(), lambda, {}), Error);

@@ -259,6 +259,13 @@ std::vector<Row> rows() {
       file("NoStart", "theta = [0.0]", "", 2, {"x.toml: start.theta: missing"}),
       file("NoSmoothReward", "steps = 5", "method = \"guided\"", 2,
            {"x.toml:2: method: guided needs a table smooth_reward"}),
+      file("UnrolledWithAReference", "steps = 5\n",
+           "method = \"unrolled\"\nsmooth_reward = {kind = \"quadratic\", centre = [1.0]}\nreference = {theta = "
+           "[0.0]}\n",
+           2, {"x.toml:4: reference: unrolled differentiates smooth_reward alone", "no effect"}),
+      file("UnrolledWithABase", "steps = 5\n",
+           "method = \"unrolled\"\nsmooth_reward = {kind = \"quadratic\", centre = [1.0]}\nbase = {theta = [0.0]}\n", 2,
+           {"x.toml:4: base: unrolled differentiates smooth_reward alone", "no effect"}),
       file("ThresholdsWithoutThetaOpt", "steps = 5", "thresholds = [-2.0]", 2, {"x.toml:2: thresholds", "theta_opt"}),
       file("TwoWaysToStart", "theta = [0.0]", "theta = [0.0]\ntheta_file = \"t.npy\"", 2,
            {"x.toml:16: start.theta_file"}),

@@ -147,6 +147,65 @@ TEST(GoodRun, GuidedHasNoExactFigures) {
   for (const double v : column(folder / "r", "exact_reward")) EXPECT_TRUE(std::isnan(v));
 }
 
+// The weight of the smooth reward is a factor of the gradient: after one step theta has gone lambda times as far. It is
+// that of the reward unless it is given.
+TEST(GoodRun, UnrolledWeighsItsRewardByLambda) {
+  const Folder folder;
+  int count = 0;
+  const auto step = [&](const Words& changes) {
+    const std::string name = "r" + std::to_string(++count);
+    EXPECT_EQ(run(folder, Words{"run", "langevin-reward", "--set", "method=unrolled", "--set", "particles=130",
+                                "--steps", "1", "--quiet", "--no-report", "--output", name} +
+                              changes)
+                  .code,
+              0);
+    return json(folder / name / "summary.json")["theta"][0].get<double>() - 1.5;
+  };
+  const double one = step({});
+  ASSERT_GT(std::abs(one), 1e-6);
+  for (const double lambda : {5.0, 1000.0, -1.0, 0.0}) {
+    const Words smooth{"--set", "smooth_reward.lambda=" + std::to_string(lambda)};
+    const Words hard{"--set", "reward.lambda=" + std::to_string(lambda)};
+    EXPECT_NEAR(step(smooth), lambda * one, 1e-9 * std::abs(lambda)) << lambda;
+    EXPECT_NEAR(step(hard), lambda * one, 1e-9 * std::abs(lambda)) << lambda;
+  }
+  const double both = step({"--set", "reward.lambda=7", "--set", "smooth_reward.lambda=2"});
+  EXPECT_NEAR(both, 2 * one, 1e-9);
+}
+
+// A target so far away that the gradient of the reward is the same at every sample: theta's steps are its rate alone.
+// The samples are within 5 of the origin, the target at 10,000: a step differs by 0.1 % at most.
+TEST(GoodRun, UnrolledHasTheRateOfItsSchedule) {
+  const Folder folder;
+  write(folder / "x.toml", R"(method = "unrolled"
+particles = 100
+steps = 27
+step_size = 0.1
+learning_rate = 1e-9
+log_every = 1
+[potential]
+kind = "quadratic"
+precision = [[1.0]]
+[smooth_reward]
+kind = "quadratic"
+centre = [10000.0]
+[start]
+theta = [0.0]
+)");
+  const std::map<std::string, double> exponents{{"constant", 0}, {"inverse-sqrt", -0.5}, {"cube-root", -2.0 / 3}};
+  for (const auto& [schedule, exponent] : exponents) {
+    ASSERT_EQ(
+        run(folder, {"run", "x.toml", "--set", "schedule=" + schedule, "--output", schedule, "--quiet", "--no-report"})
+            .code,
+        0);
+    const std::vector<double> theta = io::read_npy(folder / schedule / "theta.npy").values;
+    ASSERT_EQ(theta.size(), 28U);
+    for (const std::size_t k : {1, 7, 26})
+      EXPECT_NEAR((theta[k + 1] - theta[k]) / theta[1] / std::pow(static_cast<double>(k + 1), exponent), 1, 2e-3)
+          << schedule << ", step " << k;
+  }
+}
+
 // A hundredth of a standard deviation is 2^23 / 100 = 83886 of them from the origin: this side of it is not refused.
 TEST(GoodRun, FarFromTheOriginButNotTooFar) {
   const Folder folder;

@@ -2,7 +2,7 @@
 // (probe_points.hpp):
 //
 //     dV/dx, dV/dtheta          in double precision against central differences of V, in single against double
-//     unrolled                  its gradient against central differences of -mean R(x'(theta)), with the same noise
+//     unrolled                  its gradient against central differences of -lambda mean R(x'(theta)), same noise
 //     guided                    its drift against central differences of V - lambda R, and of its step
 //
 // and the sampler by what it does to many copies of one point, and to chains that have been running for ever:
@@ -200,7 +200,7 @@ std::vector<double> unrolled_gradient(const LangevinConfiguration& c, const Prob
                                       const Potential<Real>& potential, Population<Real> x) {
   std::vector<double> gradient(probes.theta.size());
   Unrolled<Real> unrolled(potential, c.smooth_reward->make<Real>(),
-                          {.step_size = {c.step_size}, .noise = Noise(c.seed)});
+                          {.step_size = {c.step_size}, .noise = Noise(c.seed)}, c.smooth_reward->lambda);
   unrolled.advance(x, probes.theta, {});
   unrolled.estimate(x, probes.theta, 0, gradient);
   return probes.chosen(gradient);
@@ -209,7 +209,8 @@ std::vector<double> unrolled_gradient(const LangevinConfiguration& c, const Prob
 void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
   const RewardSpec& spec = *c.smooth_reward;
   const Reward<double> reward = spec.make<double>();
-  const double g = c.step_size, height = std::max(largest(values(reward, probes.points)), 1e-300);
+  const double g = c.step_size;
+  const double height = std::abs(spec.lambda) * std::max(largest(values(reward, probes.points)), 1e-300);
   const LangevinOptions options{.step_size = {g}, .noise = Noise(c.seed)};
 
   std::vector<double> unit_x = probes.unit_x, unit_theta = probes.unit_theta;
@@ -226,7 +227,7 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
     const auto objective = [&](double t) {
       Population<double> x = probes.points;
       Langevin<double>(probes.exact, options).advance(x, probes.moved(k, t), {});
-      return -mean_of(values(reward, x));
+      return -spec.lambda * mean_of(values(reward, x));
     };
     quotients.push_back(difference(objective, unit_theta[k]));
   }
@@ -243,7 +244,7 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
 
   // Guidance.
   const Potential<double> bent = prepared(guided<double>(probes.exact, reward, spec.lambda), probes.theta);
-  const double share = difference_error * (1 + std::abs(spec.lambda) * height);
+  const double share = difference_error * (1 + height);
   const auto differences_of = [&](const auto& f) {
     return all_differences(unit_x, [&](std::size_t j, double t) { return values(f, shifted(probes.points, j, t)); });
   };

@@ -110,13 +110,22 @@ LangevinConfiguration read_langevin_configuration(const Document& d, Methods giv
   if (top.has("reward")) c.reward.emplace().read(reward, v.dimension(), 2.5);
   TableReader smooth = top.table("smooth_reward");
   if (top.has("smooth_reward")) {
-    c.smooth_reward = RewardSpec{.part = SmoothRewardSpec(), .centre = {}, .lambda = 5.0};
-    c.smooth_reward->read(smooth, v.dimension(), c.method == Method::guided ? 0.7 : 2.5);
+    const bool guides = c.method == Method::guided;
+    // Unrolled, it is in the objective what the reward is that it stands for.
+    const double lambda = guides ? 5.0 : c.reward ? c.reward->lambda : 1.0;
+    c.smooth_reward = RewardSpec{.part = SmoothRewardSpec(), .centre = {}, .lambda = lambda};
+    c.smooth_reward->read(smooth, v.dimension(), guides ? 0.7 : 2.5);
   }
   if (given == Methods::several) {  // what depends on the method is not settled yet
     for (const char* key : {"method", "inner_steps"}) top.drop(key);
-    if (!smooth.contains("denominator")) smooth.drop("denominator");
+    for (const char* key : {"denominator", "lambda"})
+      if (!smooth.contains(key)) smooth.drop(key);
   }
+
+  if (c.method == Method::unrolled)
+    for (const char* key : {"reference", "base"})
+      if (top.contains(key))
+        top.fail(key, "unrolled differentiates smooth_reward alone: this part of the objective would have no effect");
 
   TableReader reference = top.table("reference");
   if (top.has("reference")) {

@@ -25,7 +25,7 @@ std::string divergence_advice(const LangevinConfiguration& c, std::optional<Dive
   const bool smooth = c.method == Method::guided || c.method == Method::unrolled;
   if (const auto& r = smooth ? c.smooth_reward : c.reward; r && (learns || smooth)) {
     const char* table = smooth ? "smooth_reward" : "reward";
-    if (c.method != Method::unrolled && std::abs(r->lambda) > (learns ? strong : 0))
+    if (std::abs(r->lambda) > (learns ? strong : 0))
       changes.push_back(fmt::format("{}.lambda nearer to 0 than {}", table, r->lambda));
     if (const auto denominator = r->denominator(); denominator && *denominator < 1 / strong)
       changes.push_back(fmt::format("{}.denominator larger than {}", table, *denominator));

@@ -112,7 +112,9 @@ RunResult run_method(const LangevinConfiguration& c, Workers* workers, const Run
       break;
     }
     case Method::unrolled: {
-      Unrolled<float> unrolled(potential, c.smooth_reward->make(), options);
+      // Its gradient has the sampler's step as a factor, whose decay is no part of theta's schedule.
+      const Schedule lambda{c.smooth_reward->lambda, -rate.sampler.exponent};
+      Unrolled<float> unrolled(potential, c.smooth_reward->make(), options, lambda);
       r.outcome = nested_loop(unrolled, unrolled, start, r.state, nested, observe, stop);
       break;
     }

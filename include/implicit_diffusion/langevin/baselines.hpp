@@ -7,7 +7,7 @@
 //
 // Unrolling through the last step: x' = x - g grad_x V(x, theta) + sqrt(2 g) z is differentiated with x held fixed,
 //
-//     grad_theta of -mean R(x'_i)  =  g mean_i [ (d/dx grad_theta V)(x_i, theta) . grad R(x'_i) ].
+//     grad_theta of -lambda mean R(x'_i)  =  lambda g mean_i [ (d/dx grad_theta V)(x_i, theta) . grad R(x'_i) ].
 //
 // For V = (x - theta)^2 / 2 that is g times the true gradient, so its rate is eta / g there; inside a well of a mixture
 // the mixed derivative vanishes and little is learnt. Both need a reward with a gradient.
@@ -27,8 +27,10 @@ class Unrolled {
   using Samples = typename E::Samples;
   using Theta = typename E::Theta;
 
-  Unrolled(E energy, typename E::Reward reward, LangevinOptions options)
-      : sampler_(energy, options), energy_(std::move(energy)), reward_(std::move(reward)) {
+  // lambda is the weight of the reward. One that grows as the step of the sampler decays leaves theta a gradient of
+  // constant size: the decay of theta's own steps is then the optimizer's alone.
+  Unrolled(E energy, typename E::Reward reward, LangevinOptions options, Schedule lambda = 1)
+      : sampler_(energy, options), energy_(std::move(energy)), reward_(std::move(reward)), lambda_(lambda) {
     if (!reward_.has_gradient() || !energy_.has_mixed())
       throw Error(ErrorKind::usage, "method", "unrolled needs a reward and a potential with derivatives");
   }
@@ -53,7 +55,7 @@ class Unrolled {
       reward_.gradient(at, slope[0]);
       energy_.add_mixed(E::tile(before, k), slope[0], sum);
     });
-    const double scale = sampler_.options().step_size(step) / static_cast<double>(x.size());
+    const double scale = lambda_(step) * sampler_.options().step_size(step) / static_cast<double>(x.size());
     for_each_element([scale](auto& g) { set_element(g, scale * static_cast<double>(g)); }, gradient);
   }
 
@@ -63,6 +65,7 @@ class Unrolled {
   Langevin<T> sampler_;
   E energy_;
   typename E::Reward reward_;
+  Schedule lambda_;
   Samples before_;
 };
 
