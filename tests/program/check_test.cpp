@@ -273,6 +273,34 @@ TEST(Check, PassesAtEveryLevel) {
   EXPECT_TRUE(is_table_of_good_rows(result.out));
 }
 
+// A component with deviation 0.01 falls between the nodes of any Gauss-Hermite rule of the wide ones. Five seeds: a right
+// estimator is off by chance for one in a thousand.
+TEST(Check, SeesNarrowComponents) {
+  const Folder folder;
+  write(folder / "mine.toml", R"(step_size = 1e-5
+[potential]
+kind = "mixture"
+components = 2
+dimension = 1
+[reference]
+means = [[-1.0], [1.0]]
+covariances = [[[1.0]], [[1.0]]]
+[base]
+means = [[0.0], [0.4]]
+covariances = [[[2.0]], [[0.0004]]]
+[start]
+means = [[0.37], [0.0]]
+covariances = [[[0.0001]], [[2.0]]]
+)");
+  for (const char* seed : {"0", "1", "2", "3", "4"}) {
+    const Result result = run(folder, {"check", "mine.toml", "--seed", seed});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_TRUE(is_table_of_good_rows(result.out)) << result.out;
+    for (const char* what : {"grad KL(reference || pi)", "grad KL(pi || base)", "grad of the sum"})
+      EXPECT_TRUE(has(result.out, "mine", what));
+  }
+}
+
 // A file of the user's: a potential, the rest of the file, and rows that it must have.
 struct Case {
   std::string name, potential, rest;

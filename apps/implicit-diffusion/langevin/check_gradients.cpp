@@ -4,8 +4,8 @@
 // The objective and each of its terms, as functions of theta, know nothing of the estimator:
 //
 //     -lambda E[R]                 R's expectation under the law, a mixture of Gaussians
-//     beta KL(reference || pi)     Gauss-Hermite quadrature, or minus the mean log-density of the data
-//     beta KL(pi || base)          Gauss-Hermite quadrature
+//     beta KL(reference || pi)     quadrature, or minus the mean log-density of the data
+//     beta KL(pi || base)          quadrature
 //
 // and central differences give their gradients. The estimators are those of a run (make_engine), on its kernels and,
 // where the run does both at once, in the pass that also makes the step. They are given populations of independent
@@ -68,15 +68,20 @@ std::vector<Part> parts_of(const LangevinConfiguration& c) {
 // In 48 nodes an axis a quadrature is exact to 3e-7 (law.hpp). A coarse one has three quarters of them.
 std::size_t nodes_per_axis(std::size_t dimension) { return dimension > 2 ? 24 : 48; }
 
+// Logarithms that a quadrature and its differences may take, some 15 ns each.
+constexpr double most_logarithms = 2e8;
+constexpr const char* too_long = "its quadrature would take too long";
+// Divergences that its differences need.
+double divergences_needed(const ProbePoints& probes) { return 6 * static_cast<double>(probes.parameters.size()); }
+
 // Why there is no quadrature, if there is none.
 std::optional<std::string> no_quadrature(const ProbePoints& probes) {
   const std::size_t d = probes.law->dimension();
   if (d > MixtureDivergence::largest_dimension)
     return fmt::format("no quadrature beyond {} dimensions", MixtureDivergence::largest_dimension);
-  // Logarithms that its differences take, some 15 ns each.
-  const auto n = static_cast<double>(probes.law->weights.size()), p = static_cast<double>(probes.parameters.size());
-  const double cost = 6 * p * n * n * std::pow(static_cast<double>(nodes_per_axis(d)), static_cast<double>(d));
-  if (cost > 2e8) return "its quadrature would take too long";
+  const auto n = static_cast<double>(probes.law->weights.size());
+  const double cost = n * n * std::pow(static_cast<double>(nodes_per_axis(d)), static_cast<double>(d));
+  if (divergences_needed(probes) * cost > most_logarithms) return too_long;
   return std::nullopt;
 }
 
@@ -123,16 +128,18 @@ ClosedForms closed_forms(const LangevinConfiguration& c, const ProbePoints& prob
     return f;
   }
   const std::size_t nodes = nodes_per_axis(probes.law->dimension());
-  const char* const missed = "its quadrature misses a narrow component";
-  for (const auto& [form, count] : {std::pair{&ClosedForm::fine, nodes}, {&ClosedForm::coarse, nodes * 3 / 4}}) {
+  // Differences divide an error of the adaptive one by a hundredth of a unit.
+  const DivergenceEffort effort{1e-9, most_logarithms / divergences_needed(probes)},
+      less{1e-7, effort.most_evaluations};
+  for (const auto& [form, count, work] :
+       {std::tuple{&ClosedForm::fine, nodes, effort}, {&ClosedForm::coarse, nodes * 3 / 4, less}}) {
     if (c.reference && !has_data)
       f.reference.*form = gradient(
-          missed, [&, divergence = MixtureDivergence(law(c.reference->theta), count)](const GaussianMixture& pi) {
-            return c.reference->beta * divergence(pi).value_or(unknown);
-          });
+          too_long, [&, divergence = MixtureDivergence(law(c.reference->theta), count, work)](
+                        const GaussianMixture& pi) { return c.reference->beta * divergence(pi).value_or(unknown); });
     if (c.base)
-      f.base.*form = gradient(missed, [&, base = law(c.base->theta), n = count](const GaussianMixture& pi) {
-        return c.base->beta * MixtureDivergence(pi, n)(base).value_or(unknown);
+      f.base.*form = gradient(too_long, [&, base = law(c.base->theta), n = count, e = work](const GaussianMixture& pi) {
+        return c.base->beta * MixtureDivergence(pi, n, e)(base).value_or(unknown);
       });
   }
   return f;
