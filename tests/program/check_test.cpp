@@ -301,6 +301,40 @@ covariances = [[[0.0001]], [[2.0]]]
   }
 }
 
+// Potentials so wide that single precision, or the points of a short chain, see nothing of them: a wrong number that
+// cannot be told from a right one is left out, and what is too small for a run is no alarm.
+TEST(Check, LeavesOutWhatIsTooSmallToBeSeen) {
+  const Folder folder;
+  const auto check = [&](const std::string& text) {
+    write(folder / "mine.toml", text);
+    const Result result = run(folder, {"check", "mine.toml"});
+    EXPECT_EQ(result.code, 0) << result.err << text;
+    EXPECT_TRUE(is_table_of_good_rows(result.out));
+    return result.out;
+  };
+  const std::string start = "[start]\ntheta = [1.0]\n", bump = "[reward]\nkind = \"bump\"\ncentre = [1.0]\n";
+  const std::string flat = check(
+      "step_size = 0.001\n[potential]\nkind = \"double-well\"\ndimension = 1\n"
+      "half_distance = 1e9\n" +
+      bump + start);
+  EXPECT_TRUE(has(flat, "mine", "  dV/dx times 1.001", "left out"));
+  const std::string less_flat = check(
+      "step_size = 0.001\n[potential]\nkind = \"double-well\"\ndimension = 1\n"
+      "half_distance = 1e4\n" +
+      bump + start);
+  EXPECT_TRUE(has(less_flat, "mine", "  dV/dx times 1.001", "caught"));
+  // The reward of all samples, but for a few denormal numbers, is 0.
+  check("[potential]\nkind = \"quadratic\"\nprecision = [[1.5e-11]]\n" + bump + start);
+  // V and the base's V are both some units, and differ in the last digits.
+  check("[potential]\nkind = \"quadratic\"\nprecision = [[1e-15]]\n[base]\ntheta = [1.5]\n" + start);
+  // R is below 1e-30 wherever there are samples.
+  check("step_size = 27\n[potential]\nkind = \"wells\"\nwidth = 2e6\ncentres = [[0.0], [1.0]]\n" + bump +
+        "[smooth_reward]\ncentre = [1.0]\n[start]\ntheta = [0.0, 0.5]\n");
+  // beta is so small that half of it makes no difference.
+  const Result diffusion = run(folder, {"check", "denoising-mixture", "--set", "beta=1e-9", "--set", "lambda=1e-9"});
+  EXPECT_EQ(diffusion.code, 0) << diffusion.err;
+}
+
 // A file of the user's: a potential, the rest of the file, and rows that it must have.
 struct Case {
   std::string name, potential, rest;

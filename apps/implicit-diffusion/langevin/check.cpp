@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace program {
 namespace {
@@ -81,8 +82,13 @@ void check_derivatives(const ProbePoints& probes, Rows& rows) {
             [&](std::size_t k, double t) { return values(prepared(probes.exact, probes.moved(k, t)), probes.points); }),
         gradients_theta(probes.exact, probes.points, probes.parameters),
         gradients_theta(fast, single, probes.parameters));
-  rows.push_back(must_be_off(
-      compare_at_points("  dV/dx times 1.001", dx_quotients, scaled(dx, 1.001), probes.unit_x, difference_error)));
+  const char* const wrong = "  dV/dx times 1.001";
+  const auto against = [&](const std::vector<double>& expected) {
+    return compare_at_points(wrong, expected, scaled(dx, 1.001), probes.unit_x, difference_error);
+  };
+  const CheckRow seen = against(dx);
+  rows.push_back(seen.error > 2 * seen.allowed ? must_be_off(against(dx_quotients))
+                                               : left_out(wrong, "V is too flat for it to be seen"));
 }
 
 // The chain of a step beyond the limit goes to infinity, whatever else is right.
@@ -131,7 +137,11 @@ void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows&
   rows.push_back(compare_means("one step: mean of x' - x", expected, mean, mean_error));
   const std::vector<double> two_g(d, 2 * g);
   rows.push_back(compare_means("one step: variance of x' - x", two_g, variance, variance_error));
-  rows.push_back(must_be_off(compare_means("  with noise sqrt(g) z", two_g, scaled(variance, 0.5), variance_error)));
+  const char* const halved = "  with noise sqrt(g) z";
+  // Far from the origin, roundings of x hide half of the variance.
+  rows.push_back(g > 2 * largest_z * largest(variance_error)
+                     ? must_be_off(compare_means(halved, two_g, scaled(variance, 0.5), variance_error))
+                     : left_out(halved, "in single precision it is too small to be seen"));
 }
 
 // (P - g P^2 / 2)^-1.
@@ -210,14 +220,20 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
   const RewardSpec& spec = *c.smooth_reward;
   const Reward<double> reward = spec.make<double>();
   const double g = c.step_size;
-  const double height = std::abs(spec.lambda) * std::max(largest(values(reward, probes.points)), 1e-300);
+  // What is below the numbers of single precision is nothing to a run.
+  const double height_alone =
+      std::max<double>(largest(values(reward, probes.points)), std::numeric_limits<float>::min());
+  const double height = std::abs(spec.lambda) * height_alone;
   const LangevinOptions options{.step_size = {g}, .noise = Noise(c.seed)};
 
   std::vector<double> unit_x = probes.unit_x, unit_theta = probes.unit_theta;
   double finer = 1;
-  for (double& unit : unit_x) {
-    finer = std::min(finer, spec.length() / unit);
-    unit = std::min(unit, spec.length());
+  const std::size_t n = probes.points.size();
+  const std::vector<double> slopes = gradients_x(reward, probes.points);
+  for (std::size_t j = 0; j < unit_x.size(); ++j) {
+    const double length = std::min(spec.length(), height_alone * unit_of(largest(std::span(slopes).subspan(j * n, n))));
+    finer = std::min(finer, length / unit_x[j]);
+    unit_x[j] = std::min(unit_x[j], length);
   }
   for (double& unit : unit_theta) unit *= finer;
 
@@ -257,8 +273,11 @@ void check_baselines(const LangevinConfiguration& c, const ProbePoints& probes, 
   std::vector<double> pull;
   for (std::size_t j = 0; j < probes.exact.dimension(); ++j)
     for (std::size_t i = 0; i < pulled.size(); ++i) pull.push_back((pulled(i, j) - plain(i, j)) / g);
+  double rounding = 0;  // of the two positions, in units
+  for (std::size_t j = 0; j < unit_x.size(); ++j)
+    rounding = std::max(rounding, 0x1p-51 * largest(pulled.coordinate(j)) / g * unit_x[j]);
   rows.push_back(compare_at_points("guided: step less plain step, over g", scaled(differences_of(reward), spec.lambda),
-                                   pull, unit_x, share));
+                                   pull, unit_x, share + rounding));
 }
 
 // The mean reward of exact samples against the closed form.

@@ -13,7 +13,7 @@
 // shows. An estimate is random; its mean over many populations has a standard error s, to which come
 //
 //     3 a / N          what happens less than a few times among all N samples, each time worth a / N, does not show in s
-//     r a              rounding in single precision
+//     r a              rounding in single precision; of a base, of the two energies whose difference is in a
 //     2 |q - q'|       two quadratures, one coarser than the other: the most that any parameter shows, in its unit
 //
 // That the check could fail is shown by the same estimates a tenth too large, or where that is too little to be seen,
@@ -228,6 +228,13 @@ double largest_weight(const LangevinConfiguration& c, const ProbePoints& probes)
   return weight;
 }
 
+// The weight of a sample for the base is beta times the difference of two energies, each rounded on its own.
+double rounded_energies(const LangevinConfiguration& c, const ProbePoints& probes) {
+  if (!c.base) return 0;
+  return c.base->beta * (largest(values(probes.exact, probes.points)) +
+                         largest(values(prepared(probes.exact, c.base->theta), probes.points)));
+}
+
 // Checks one part at the theta of the landscape. False where its gradient cannot be told from zero.
 bool check_part(const Part& part, const ProbePoints& probes, const ClosedForms& forms, Rows& rows) {
   const Batches batches = batches_of(part.c, probes);
@@ -239,7 +246,9 @@ bool check_part(const Part& part, const ProbePoints& probes, const ClosedForms& 
   const std::vector<double>& expected = known->gradient;
   const BatchMeans means = mean_estimate(part.c, probes, batches);
   const auto samples = static_cast<double>(batches.count * batches.particles);
-  const double unseen = (3 / samples + probes.rounding) * largest_weight(part.c, probes) + known->error;  // in units
+  const double weight = largest_weight(part.c, probes);
+  const double unseen =  // in units
+      3 / samples * weight + probes.rounding * (weight + rounded_energies(part.c, probes)) + known->error;
   std::vector<double> errors = means.standard_error();
   double tenth = 0;  // the largest z of a tenth of the gradient
   for (std::size_t k = 0; k < errors.size(); ++k) {
@@ -280,6 +289,7 @@ struct SomeBlocks {
 // difference of two such.
 struct WrittenOut {
   std::vector<double> gradient, without_signs;
+  std::vector<double> slopes;  // summed without signs: what weights count that are too small for single precision
 };
 WrittenOut written_out(const LangevinConfiguration& c, const ProbePoints& probes, const SomeBlocks& some, std::size_t n,
                        std::size_t m) {
@@ -304,16 +314,18 @@ WrittenOut written_out(const LangevinConfiguration& c, const ProbePoints& probes
   WrittenOut out;
   for (std::size_t k = 0; k < probes.parameters.size(); ++k) {
     const double least = 1 / probes.unit_theta[k];
-    double sum = 0, unsigned_sum = 0;
+    double sum = 0, unsigned_sum = 0, slopes = 0;
     const auto add_sample = [&](double weight, double most_weight, double slope) {
       sum += weight * slope;
       unsigned_sum += most_weight * std::max(std::abs(slope), least);
+      slopes += std::max(std::abs(slope), least);
     };
     for (std::size_t i = 0; i < n; ++i)
       add_sample((f[i] - mean) / normaliser - beta / size, (most + beta) / size, at_x[k * some.x.size() + i]);
     for (std::size_t i = 0; i < m; ++i) add_sample(beta / others, beta / others, at_y[k * some.y.size() + i]);
     out.gradient.push_back(sum);
     out.without_signs.push_back(unsigned_sum);
+    out.slopes.push_back(slopes);
   }
   return out;
 }
@@ -328,7 +340,7 @@ std::vector<double> of_blocks(const LangevinConfiguration& c, const ProbePoints&
 
 // All parts, one after the other.
 void check_blocks(const LangevinConfiguration& c, const ProbePoints& probes, Rows& rows) {
-  constexpr double roundings = 64 * 0x1p-24;
+  constexpr double roundings = 64 * 0x1p-24, smallest = 0x1p-126;  // of single precision, relative and absolute
   const SomeBlocks some(c, probes);
   std::vector<double> expected, alone, at_once, without, allowed;
   for (const Part& part : parts_of(c)) {
@@ -337,7 +349,8 @@ void check_blocks(const LangevinConfiguration& c, const ProbePoints& probes, Row
     append(without, written_out(part.c, probes, some, 2 * block_size, 2 * block_size).gradient);
     append(alone, of_blocks(part.c, probes, some, false));
     append(at_once, of_blocks(part.c, probes, some, true));
-    for (const double size : all.without_signs) allowed.push_back(roundings * size);
+    for (std::size_t k = 0; k < all.without_signs.size(); ++k)
+      allowed.push_back(roundings * all.without_signs[k] + smallest * all.slopes[k]);
   }
   rows.push_back(compare("three blocks, written out", expected, alone, allowed));
   rows.push_back(compare("three blocks and a step", expected, at_once, allowed));

@@ -32,7 +32,20 @@ Population<double> draw_points(GaussianMixture law, std::uint64_t seed) {
   return x;
 }
 
-double unit_of(double slope) { return slope > 0 ? 1 / slope : 1; }
+// At most `unit`, and so short that V moves by 4 at most from a point to one so far along the axis.
+double short_unit(double unit, std::size_t axis, const Potential<double>& potential, const Population<double>& points) {
+  const std::vector<double> here = values(potential, points);
+  const auto most_moved = [&](double by) {
+    Population<double> there = points;
+    for (double& v : there.coordinate(axis)) v += by;
+    const std::vector<double> moved = values(potential, there);
+    double most = 0;
+    for (std::size_t i = 0; i < here.size(); ++i) most = std::max(most, std::abs(moved[i] - here[i]));
+    return most;
+  };
+  while (unit > 1e-30 && !(most_moved(unit) <= 4 && most_moved(-unit) <= 4)) unit /= 2;
+  return unit;
+}
 
 }  // namespace
 
@@ -50,7 +63,7 @@ ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<doubl
   const std::vector<double> by_x = gradients_x(exact, points), by_theta = gradients_theta(exact, points, parameters);
   rounding = 0;
   for (std::size_t j = 0; j < exact.dimension(); ++j) {
-    unit_x.push_back(unit_of(largest(std::span(by_x).subspan(j * n, n))));
+    unit_x.push_back(short_unit(unit_of(largest(std::span(by_x).subspan(j * n, n))), j, exact, points));
     rounding = std::max(rounding, largest(points.coordinate(j)) / unit_x[j]);
   }
   rounding = 0x1p-23 * (rounding + static_cast<double>(exact.dimension()));

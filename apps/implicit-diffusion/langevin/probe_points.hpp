@@ -6,7 +6,8 @@
 //
 //     unit_x_j = 1 / max_i |dV/dx_j (x_i)|        unit_theta_j = 1 / max_i |dV/dtheta_j (x_i)|
 //
-// and at most 1 for a parameter that is a logarithm, of a weight or a diagonal.
+// or less where V is flat at the points and not beside them: a unit along x moves V by 4 at most. A unit of theta is at
+// most 1 for a parameter that is a logarithm, of a weight or a diagonal.
 #pragma once
 
 #include "langevin/method.hpp"
@@ -38,10 +39,10 @@ struct ProbePoints {
 // Noise for what a check draws itself: another than that of the run, whose seeds are below 2^63.
 inline Noise check_noise(std::uint64_t seed) { return Noise(~seed); }
 
-// By coordinate: dV/dx_j (x_i) at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The
+// By coordinate: dV/dx_j (x_i), or dR/dx_j, at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The
 // potential is prepared.
-template <class Real>
-std::vector<double> gradients_x(const Potential<Real>& potential, const Population<Real>& x) {
+template <class Function, class Real>
+std::vector<double> gradients_x(const Function& potential, const Population<Real>& x) {
   using namespace implicit_diffusion;
   const std::size_t n = x.size(), d = x.dimension();
   std::vector<double> out(n * d);
@@ -85,6 +86,7 @@ std::vector<double> values(const Function& f, const Population<Real>& x) {
 Population<float> in_single_precision(const Population<double>& x);
 
 double largest(std::span<const double> numbers);  // of their absolute values
+inline double unit_of(double slope) { return slope > 0 ? 1 / slope : 1; }
 double mean_of(const std::vector<double>& numbers);
 std::vector<double> scaled(std::vector<double> numbers, double factor);
 inline void append(std::vector<double>& all, const std::vector<double>& part) {
