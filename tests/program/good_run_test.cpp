@@ -738,6 +738,27 @@ TEST(OwnData, TakesThePlaceOfTheReferenceOfAnExperiment) {
   EXPECT_TRUE(json(folder / "r/summary.json")["exact_kl"].is_null());
 }
 
+// KL(N(theta, 1) || N(3, 1)) = (theta - 3)^2 / 2, in every row, in the summary, in the closing table and in the report.
+TEST(Base, ItsDivergenceIsReported) {
+  const Folder folder;
+  write(folder / "x.toml", changed(small_experiment, "[start]", "[base]\ntheta = [3.0]\n[start]"));
+  const Result result = run(folder, {"run", "x.toml", "--quiet", "--output", "r"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(header(folder / "r").back(), "base_kl");
+  const std::vector<double> theta = io::read_npy(folder / "r/theta.npy").values, kl = column(folder / "r", "base_kl");
+  ASSERT_EQ(kl.size(), theta.size());
+  for (std::size_t i = 0; i < kl.size(); ++i)
+    EXPECT_NEAR(kl[i], (theta[i] - 3) * (theta[i] - 3) / 2, 1e-12 * kl[i]) << i;
+  EXPECT_EQ(json(folder / "r/summary.json")["base_kl"].get<double>(), kl.back());
+  EXPECT_NE(result.out.find("KL to the base"), std::string::npos) << result.out;
+  EXPECT_NE(contents(folder / "r/report.html").find("KL divergence to the base"), std::string::npos);
+
+  write(folder / "without.toml", small_experiment);
+  ASSERT_EQ(run(folder, {"run", "without.toml", "--quiet", "--output", "w"}).code, 0);
+  EXPECT_EQ(header(folder / "w").back(), "log_likelihood");
+  EXPECT_FALSE(json(folder / "w/summary.json").contains("base_kl"));
+}
+
 // theta.npy and samples.npy of one run as the start of another.
 TEST(Start, FromAnotherRun) {
   const Folder folder;

@@ -30,7 +30,7 @@ Json json_of(const Summary& s) {
          {"status", s.status},
          {"theta", s.theta.empty() ? Json(nullptr) : Json(s.theta)}};
   for (const FigureName& f : figure_names)
-    if (f.value != &Figures::data_log_likelihood || std::isfinite(s.figures.*f.value))
+    if (!f.of_a_part || std::isfinite(s.figures.*f.value))
       j[f.key] = json_number(s.figures.*f.value);
   j["first_step_at"] = std::move(first);
   j["gradient_evaluations_at"] = std::move(evaluations);

@@ -34,21 +34,25 @@ struct Figures {
   double exact_reward = none;         // E R under pi*(theta)
   double exact_kl = none;             // KL(reference || pi*(theta))
   double log_likelihood = none;       // mean of -V(x, theta_opt)
+  double base_kl = none;              // KL(pi*(theta) || base)
   double data_log_likelihood = none;  // mean of log pi*(theta) over reference data
 };
 
-// What files, tables and reports call the figures, and the decimals they have there.
+// What files, tables and reports call the figures, and the decimals they have there. One of a part that few objectives
+// have is in metrics.csv only where the part is, and in summary.json only where it is a number.
 struct FigureName {
   double Figures::*value;
   const char *key, *label, *title;
   int digits;
+  bool of_a_part = false;
 };
 inline constexpr FigureName figure_names[] = {
     {&Figures::reward, "reward", "reward", "Reward", 4},
     {&Figures::exact_reward, "exact_reward", "exact reward", "Exact reward", 4},
     {&Figures::exact_kl, "exact_kl", "exact KL", "KL divergence", 5},
     {&Figures::log_likelihood, "log_likelihood", "log-likelihood", "Log-likelihood", 3},
-    {&Figures::data_log_likelihood, "data_log_likelihood", "data log-likelihood", "Data log-likelihood", 4}};
+    {&Figures::base_kl, "base_kl", "KL to the base", "KL divergence to the base", 5, true},
+    {&Figures::data_log_likelihood, "data_log_likelihood", "data log-likelihood", "Data log-likelihood", 4, true}};
 
 // When the log-likelihood reached a threshold; none: never.
 struct Reached {

@@ -11,14 +11,9 @@ namespace {
 
 using namespace implicit_diffusion;
 
-// The figures that stand in metrics.csv: that of the data is the last.
-std::span<const FigureName> columns(bool with_data) {
-  return std::span(figure_names).first(std::size(figure_names) - (with_data ? 0 : 1));
-}
-
-std::vector<std::string> header(bool with_data) {
+std::vector<std::string> header(const std::vector<FigureName>& columns) {
   std::vector<std::string> names{"step", "gradient_evaluations", "seconds"};
-  for (const FigureName& f : columns(with_data)) names.emplace_back(f.key);
+  for (const FigureName& f : columns) names.emplace_back(f.key);
   return names;
 }
 
@@ -38,7 +33,7 @@ double mean(const Population<float>& x, Workers* workers, Values&& values) {
 }
 
 // Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations,
-// about 0.2 s, there is no exact_kl.
+// about 0.2 s, there is no divergence.
 bool quadrature_is_cheap(const GaussianMixture& law) {
   if (law.dimension() > MixtureDivergence::largest_dimension) return false;
   const auto n = static_cast<double>(law.weights.size());
@@ -59,13 +54,24 @@ double mean_log_density(const Population<float>& x, const GaussianMixture& law) 
 }
 
 Measures::Measures(const LangevinConfiguration& c, Workers* workers)
-    : potential_(c.potential.make()), samples_its_law_(c.method != Method::guided), workers_(workers) {
+    : potential_(c.potential.make()),
+      samples_its_law_(c.method != Method::guided),
+      has_base_(c.base.has_value()),
+      workers_(workers) {
   if (!c.theta_opt.empty()) optimal_ = prepared(potential_, c.theta_opt);
   if (c.reward) reward_ = c.reward->make();
   if (c.reference && c.reference->data) data_ = &reference_data(c, potential_);
   if (c.reference && !c.reference->data)
     if (const GaussianMixture law = *potential_.law(c.reference->theta); quadrature_is_cheap(law))
       divergence_.emplace(law);
+  if (c.base) base_ = potential_.law(c.base->theta);
+}
+
+std::vector<FigureName> Measures::columns() const {
+  std::vector<FigureName> all;
+  for (const FigureName& f : figure_names)
+    if (!f.of_a_part || (f.value == &Figures::base_kl ? has_base_ : data_ != nullptr)) all.push_back(f);
+  return all;
 }
 
 double Measures::log_likelihood(const Population<float>& x) const {
@@ -86,6 +92,7 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
     f.exact_kl = (*divergence_)(*law).value_or(Figures::none);
     if (!reward_) f.reward = -f.exact_kl;
   }
+  if (base_ && law && quadrature_is_cheap(*law)) f.base_kl = MixtureDivergence(*law)(*base_).value_or(Figures::none);
   if (data_ && law) f.data_log_likelihood = mean_log_density(*data_, *law);
   return f;
 }
@@ -93,7 +100,8 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
 Recorder::Recorder(const LangevinConfiguration& c, Workers* workers)
     : measures_(c, workers),
       evaluations_per_step_(gradient_evaluations_per_step(c)),
-      rows_(header(measures_.has_data()), c.log_every),
+      columns_(measures_.columns()),
+      rows_(header(columns_), c.log_every),
       snapshot_steps_(c.snapshots) {
   for (const double t : c.thresholds) crossings_.push_back({t, std::nullopt});
 }
@@ -119,7 +127,7 @@ std::vector<double> Recorder::measure(const RunState& state, bool diverged, std:
   last_ = measures_.figures(diverged ? nullptr : &state.population, state.theta, log_likelihood);
   std::vector<double> row{static_cast<double>(state.step), static_cast<double>(state.step * evaluations_per_step_),
                           rows_.seconds()};
-  for (const FigureName& f : columns(measures_.has_data())) row.push_back(last_.*f.value);
+  for (const FigureName& f : columns_) row.push_back(last_.*f.value);
   return row;
 }
 

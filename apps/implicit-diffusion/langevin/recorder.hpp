@@ -19,7 +19,7 @@ class Measures {
   Figures figures(const Population<float>* x, std::span<const double> theta,
                   std::optional<double> log_likelihood_of_x = {}) const;
   double log_likelihood(const Population<float>& x) const;
-  bool has_data() const { return data_ != nullptr; }
+  std::vector<FigureName> columns() const;  // those that have a place in metrics.csv
 
  private:
   Potential<float> potential_;
@@ -27,6 +27,8 @@ class Measures {
   std::optional<Potential<float>> optimal_;  // prepared at theta_opt
   std::optional<Reward<float>> reward_;
   std::optional<implicit_diffusion::MixtureDivergence> divergence_;
+  bool has_base_;
+  std::optional<GaussianMixture> base_;  // where there is one and its law is known
   const Population<float>* data_ = nullptr;  // of the configuration, which must live as long
   Workers* workers_;
 };
@@ -62,6 +64,7 @@ class Recorder {
 
   Measures measures_;
   std::int64_t evaluations_per_step_;
+  std::vector<FigureName> columns_;
   RowRecorder rows_;
   std::vector<std::int64_t> snapshot_steps_;
   std::vector<float> snapshots_;

@@ -186,8 +186,11 @@ report::Section parameters_section(const RunFiles& run) {
 }
 
 std::vector<report::Fact> facts(const RunFiles& run) {
-  constexpr const char* notes[] = {"mean over the samples", "mean under π*(θ), in closed form",
-                                   "from the reference, in nats, by quadrature", "mean of −V(x,\u00a0θ_opt), in nats",
+  constexpr const char* notes[] = {"mean over the samples",
+                                   "mean under π*(θ), in closed form",
+                                   "from the reference, in nats, by quadrature",
+                                   "mean of −V(x,\u00a0θ_opt), in nats",
+                                   "of π*(θ) from the base, in nats, by quadrature",
                                    "mean of log π*(θ), in nats"};
   std::vector<report::Fact> all;
   for (std::size_t i = run.configuration.reward ? 0 : 1; i < std::size(figure_names); ++i)
