@@ -44,7 +44,7 @@ class AdaptiveDivergence {
     double weight;
     Point mean{};
     std::array<Point, MixtureDivergence::largest_dimension> factor{};  // L
-    std::vector<View> views;
+    std::vector<View> views{};
   };
   struct Cell {
     const Component* component;

@@ -14,7 +14,7 @@ namespace {
 
 // Two Gaussians of deviation 0.3 at -distance and distance; theta has other weights and means than the base.
 struct Diffusion {
-  explicit Diffusion(double distance) : distance(distance) {}
+  explicit Diffusion(double at) : distance(at) {}
   double distance;
   MixtureModel model{Spread::isotropic, 2, 1};
   Noise noise{5};

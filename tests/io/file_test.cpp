@@ -176,7 +176,9 @@ TEST(Folder, ThatMayNotBeReadIsNoFolderToWriteIn) {
   const TemporaryFolder folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms::none);
   const uid_t user = ::geteuid();
-  if (user == 0) ASSERT_EQ(::seteuid(65534), 0);  // root may read everything
+  if (user == 0) {
+    ASSERT_EQ(::seteuid(65534), 0);  // root may read everything
+  }
   EXPECT_ERROR(list_directory(folder.path()), output, "the folder cannot be read: Permission denied");
   ASSERT_EQ(::seteuid(user), 0);
   std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_all);

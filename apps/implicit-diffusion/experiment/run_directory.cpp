@@ -173,7 +173,7 @@ void OpenFolder::make(bool overwrite) {
   if (!overwrite)
     throw Error(ErrorKind::output, io::display(path),
                 "exists and is not empty; --output names another folder, --overwrite replaces the run in it, --resume "
-                "goes on with it");
+                "continues it");
   is_new_ = true;
   remove_run(path, false);
 }
@@ -210,10 +210,10 @@ void require_same_seeds(const fs::path& folder, std::uint64_t first, std::size_t
   };
   const std::vector<fs::path> repeats = repeats_of(folder);
   if (count == 1 && !repeats.empty())
-    refuse(fmt::format("has runs of {} seeds; --repeats goes on with them", repeats.size()));
+    refuse(fmt::format("has runs of {} seeds; --repeats continues them", repeats.size()));
   std::error_code error;
   for (const char* name : {checkpoints_folder, "metrics.csv"})
-    if (count > 1 && fs::exists(folder / name, error)) refuse("has a single run; it goes on without --repeats");
+    if (count > 1 && fs::exists(folder / name, error)) refuse("has a single run; continue it without --repeats");
   for (const fs::path& p : repeats)
     if (const std::uint64_t seed = seed_of_repeat(p); count > 1 && (seed < first || seed - first >= count))
       refuse(fmt::format("has a run of seed {}; --repeats {} would leave it out", seed, count));

@@ -114,8 +114,7 @@ void check_step(const LangevinConfiguration& c, const ProbePoints& probes, Rows&
   const auto spacing = [&](std::size_t j) { return 0x1p-24 * std::abs(probes.points(steepest, j)); };
   for (std::size_t j = 0; j < d; ++j)
     if (spacing(j) > 0.1 * std::sqrt(2 * g)) {
-      rows.push_back(
-          left_out("one step", fmt::format("single precision does not resolve the noise of step_size {}", g)));
+      rows.push_back(left_out("one step", "single precision does not resolve its noise"));
       return;
     }
 
@@ -313,7 +312,7 @@ Rows check_langevin(const LangevinConfiguration& c) {
     check_stationary_law(c, quadratic->precision, probes, rows);
   if (c.smooth_reward) check_baselines(c, probes, rows);
   if (!probes.law) {
-    rows.push_back(left_out("gradients", "the distribution of this potential has no closed form"));
+    rows.push_back(left_out("gradients", "the law of this potential has no closed form"));
     return rows;
   }
   if (c.reward) check_expected_reward(c, probes, rows);
