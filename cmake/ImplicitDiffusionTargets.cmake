@@ -73,7 +73,7 @@ function(implicit_diffusion_kernels name)
   foreach(level baseline v3 v4)
     set(options -O3 -march=x86-64-${level})
     if(level STREQUAL baseline)
-      set(options -O2 -march=x86-64)
+      set(options -O1 -march=x86-64)  # for old machines only, and a third less to compile than -O2
     elseif(IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
       list(APPEND options -mmove-max=512 -mstore-max=512)
     endif()

@@ -17,7 +17,7 @@ struct Shifted {
   std::size_t parameters() const { return 2; }
   void prepare(std::span<const double> t) { theta.assign(t.begin(), t.end()); }
 
-  struct Level {
+  struct NoiseLevel {
     double a, precision, mean[2];
 
     template <class N>
@@ -38,7 +38,7 @@ struct Shifted {
       for (int j = 0; j < 2; ++j) gradient[j] += precision * a * sums[j];
     }
   };
-  Level level(double tau) const {
+  NoiseLevel level(double tau) const {
     const double a = std::exp(-tau);
     return {a, 1 / (a * a * variance + 1 - a * a), {a * theta[0], a * theta[1]}};
   }

@@ -17,7 +17,7 @@
 namespace implicit_diffusion::problems {
 
 struct ToySampler {
-  void advance(double& p, std::span<const double> theta, Moment at) const {
+  void advance(double& p, std::span<const double> theta, StepKey at) const {
     p = 0.5 * p + 0.3 * theta[0] + 0.1 * static_cast<double>(at.index);
   }
 };

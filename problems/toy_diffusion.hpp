@@ -36,7 +36,7 @@ struct ToyDiffusion {
   // A number for each moment, sample i and coordinate j where the noise would be, in its layout.
   template <class F>
   static BlockNormals<double> stand_in(F f) {
-    return [f](Moment at, const Block<const double>& block, double* out) {
+    return [f](StepKey at, const Block<const double>& block, double* out) {
       for (std::size_t i = 0; i < block.size; ++i)
         for (std::size_t j = 0; j < block.dimension; ++j)
           out[(i / lanes_per_group * block.dimension + j) * lanes_per_group + i % lanes_per_group] =
@@ -44,8 +44,8 @@ struct ToyDiffusion {
     };
   }
   BlockNormals<double> fixed_noise = stand_in(
-      [](Moment at, double i, double j) { return std::sin(1 + static_cast<double>(at.index) + 2 * i + 3 * j); });
-  BlockNormals<double> queue_noise = stand_in([](Moment at, double i, double j) {
+      [](StepKey at, double i, double j) { return std::sin(1 + static_cast<double>(at.index) + 2 * i + 3 * j); });
+  BlockNormals<double> queue_noise = stand_in([](StepKey at, double i, double j) {
     return std::sin(1 + .9 * static_cast<double>(at.round) + 1.7 * static_cast<double>(at.index) + 2 * i + 3 * j);
   });
 

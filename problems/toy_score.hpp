@@ -18,7 +18,7 @@ struct ToyScore {
   std::size_t parameters() const { return 6; }
   void prepare(std::span<const double> t) { theta.assign(t.begin(), t.end()); }
 
-  struct Level {
+  struct NoiseLevel {
     double decay, b[2], w[4];
 
     template <class N>
@@ -45,7 +45,7 @@ struct ToyScore {
       for (std::size_t j = 0; j < 6; ++j) gradient[j] += (j < 2 ? decay : 1) * sums[j];
     }
   };
-  Level level(double tau) const {
+  NoiseLevel level(double tau) const {
     return {std::exp(-tau), {theta[0], theta[1]}, {theta[2], theta[3], theta[4], theta[5]}};
   }
 };

@@ -12,7 +12,7 @@
 namespace program {
 namespace {
 
-using implicit_diffusion::Level;
+using implicit_diffusion::Isa;
 
 // The program's commands are added one by one; parsing calls the one that was named, and keeps its exit code.
 struct CommandLine {
@@ -34,18 +34,18 @@ struct CommandLine {
   }
 };
 
-Level level_called(const std::string& name) {
-  for (const Level level : {Level::baseline, Level::v3, Level::v4})
+Isa isa_called(const std::string& name) {
+  for (const Isa level : {Isa::baseline, Isa::v3, Isa::v4})
     if (to_string(level) == name) return level;
   throw CLI::ValidationError("--isa",
                              fmt::format("{} is not one of baseline, v3, v4", implicit_diffusion::io::excerpt(name)));
 }
 
-void add_isa(CLI::App* command, Isa& chosen) {
+void add_isa(CLI::App* command, ChosenIsa& chosen) {
   const std::string help =
       fmt::format("instruction set to use: baseline, v3 or v4 (default: {}, the best that this machine has)",
-                  to_string(implicit_diffusion::machine_level()));
-  const auto choose = [&chosen](const std::string& name) { chosen = level_called(name); };
+                  to_string(implicit_diffusion::machine_isa()));
+  const auto choose = [&chosen](const std::string& name) { chosen = isa_called(name); };
   command->add_option_function<std::string>("--isa", choose, help)->type_name("LEVEL");
 }
 
@@ -168,7 +168,7 @@ int dispatch(int argc, char** argv) {
   CLI::App& app = line.app;
   app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
   app.set_version_flag("--version", fmt::format("implicit-diffusion {} (kernels: {})", IMPLICIT_DIFFUSION_VERSION,
-                                                to_string(implicit_diffusion::machine_level())));
+                                                to_string(implicit_diffusion::machine_isa())));
   app.require_subcommand(0, 1);
   line.add("list", "List the experiments that come with the program.", "list", list);
   add_run(line);

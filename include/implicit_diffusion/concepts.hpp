@@ -20,7 +20,7 @@ namespace implicit_diffusion {
 // Moves a population one step towards the law it samples at theta. `at` says which step this is: Sigma_m may depend on
 // at.index (m), and all noise is a pure function of `at`.
 template <class S, class Population, class Theta>
-concept SamplerOf = requires(S& s, Population& p, const Theta& theta, Moment at) {
+concept SamplerOf = requires(S& s, Population& p, const Theta& theta, StepKey at) {
   s.advance(p, theta, at);
 };
 

@@ -12,7 +12,8 @@
 //     Sum                  what a tile adds its part of a theta-gradient to
 //     Adjoints             a vector for each sample of a batch, beside its place: a value
 //     Rows                 a Sum for each tile of a batch, which may go on from step to step: a value
-//     Reward               add(tile, lambda, numbers) adds lambda R of each sample; gradient(tile, slope) writes grad R; has_gradient()
+//     Reward               add(tile, lambda, numbers) adds lambda R of each sample;
+//                          gradient(tile, slope) writes grad R; has_gradient()
 //
 // and static functions:
 //
@@ -27,7 +28,8 @@
 //     affine(numbers, tile, c, b)                      u <- c u + b, for the numbers of a tile
 //     fill_normals(samples, noise, stream, key)        N(0, I), by key
 //     for_each(workers, count, task)                   task(0), ..., task(count - 1), on whichever threads
-//     sum(workers, samples, theta, one)                theta = what one(k, Sum) adds up to over all tiles, in an order that depends on the batch alone
+//     sum(workers, samples, theta, one)                theta = what one(k, Sum) adds up to over all tiles,
+//                                                      in an order that depends on the batch alone
 //     rows(samples, theta), row(rows, theta, k)        zeros; the Sum of a tile
 //     add_up(rows, theta)                              theta = their total, in the same order
 //
@@ -73,7 +75,7 @@ concept Tiles = requires(typename E::Samples& x, const typename E::Samples& samp
   { E::largest_difference(at, at) } -> std::convertible_to<double>;
   E::add_to(sum, E::numbers_of(u, std::size_t{}), at);
   E::affine(E::numbers_of(u, std::size_t{}), at, 1.0, 0.0);
-  E::fill_normals(x, Noise{}, Stream::initial, Moment{});
+  E::fill_normals(x, Noise{}, Stream::initial, StepKey{});
   E::for_each(workers, std::size_t{}, [](std::size_t) {});
   E::sum(workers, samples, theta, [](std::size_t, auto&&) {});
   { E::rows(samples, theta) } -> std::same_as<typename E::Rows>;
@@ -170,11 +172,11 @@ struct PointwiseTiles {
   }
 
   // The normals of a tile's samples as Noise::normals lays them out, `out` with room for a block.
-  static void normals(const Noise& noise, Stream stream, Moment at, const ConstTile& y, float* out) {
+  static void normals(const Noise& noise, Stream stream, StepKey at, const ConstTile& y, float* out) {
     noise.normals(stream, at, y.dimension, y.first / lanes_per_group, (y.size + lanes_per_group - 1) / lanes_per_group,
                   out);
   }
-  static void fill_normals(Samples& x, const Noise& noise, Stream stream, Moment at) {
+  static void fill_normals(Samples& x, const Noise& noise, Stream stream, StepKey at) {
     for (std::size_t k = 0; k < x.blocks(); ++k) {
       const Tile y = x.block(k);
       BlockArray<float> z(y.dimension);

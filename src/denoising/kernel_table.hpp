@@ -8,9 +8,9 @@
 namespace implicit_diffusion {
 
 struct ScoreKernelSet {
-  std::tuple<ScoreKernels<float, MixtureScore<Spread::isotropic>::Level>,
-             ScoreKernels<float, MixtureScore<Spread::diagonal>::Level>,
-             ScoreKernels<float, MixtureScore<Spread::cholesky>::Level>>
+  std::tuple<ScoreKernels<float, MixtureScore<Spread::isotropic>::NoiseLevel>,
+             ScoreKernels<float, MixtureScore<Spread::diagonal>::NoiseLevel>,
+             ScoreKernels<float, MixtureScore<Spread::cholesky>::NoiseLevel>>
       all;
 };
 

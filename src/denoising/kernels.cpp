@@ -7,9 +7,9 @@ inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
 template <class N>
 const ScoreKernelSet& score_kernels() {
-  static constexpr ScoreKernelSet kernels{{make_score_kernels<N, MixtureScore<Spread::isotropic>::Level>(),
-                                           make_score_kernels<N, MixtureScore<Spread::diagonal>::Level>(),
-                                           make_score_kernels<N, MixtureScore<Spread::cholesky>::Level>()}};
+  static constexpr ScoreKernelSet kernels{{make_score_kernels<N, MixtureScore<Spread::isotropic>::NoiseLevel>(),
+                                           make_score_kernels<N, MixtureScore<Spread::diagonal>::NoiseLevel>(),
+                                           make_score_kernels<N, MixtureScore<Spread::cholesky>::NoiseLevel>()}};
   return kernels;
 }
 template const ScoreKernelSet& score_kernels<Chosen>();

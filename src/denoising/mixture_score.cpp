@@ -102,9 +102,9 @@ std::vector<double> MixtureScore<form>::parameters_of(const GaussianMixture& law
 }
 
 template <Spread form>
-typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
-  const double a = std::exp(-tau), noise = -std::expm1(-2 * tau), unit = 2 * Level::half_unit;
-  Level level;
+typename MixtureScore<form>::NoiseLevel MixtureScore<form>::level(double tau) const {
+  const double a = std::exp(-tau), noise = -std::expm1(-2 * tau), unit = 2 * NoiseLevel::half_unit;
+  NoiseLevel level;
   level.n_ = n_;
   level.d_ = d_;
   level.decay_ = a;
@@ -118,7 +118,7 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
   for (std::size_t i = 0; i < n_; ++i) {
     const double* spread = theta_.data() + spread_at(i);
     double log_determinant = 0;
-    set(i, 1, -Level::half_unit);
+    set(i, 1, -NoiseLevel::half_unit);
     for (std::size_t j = 0; j < d_; ++j) set(i, 2 + j, a * theta_[mean_at(i) + j]);
     if constexpr (form == Spread::cholesky) {
       const std::vector<double> l = lower_factor(spread, d_);
@@ -134,7 +134,7 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
       for (std::size_t k = 0; k < size; ++k) {
         const double variance = a * a * std::exp(2 * spread[k]), p = 1 / (variance + noise);
         set(i, 2 + d_ + k, p);
-        if (form == Spread::isotropic) set(i, 1, -Level::half_unit * p);
+        if (form == Spread::isotropic) set(i, 1, -NoiseLevel::half_unit * p);
         log_determinant += std::log(variance + noise) * (form == Spread::isotropic ? static_cast<double>(d_) : 1.0);
         level.spread_.push_back(2 * variance);
       }
@@ -147,7 +147,7 @@ typename MixtureScore<form>::Level MixtureScore<form>::level(double tau) const {
 }
 
 template <Spread form>
-void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradient) const {
+void MixtureScore<form>::NoiseLevel::add_gradient(const double* sums, double* gradient) const {
   for (std::size_t i = 0; i < n_; ++i) {
     const double* own = sums + i * sums_each(d_);
     gradient[i] += own[0];
@@ -178,8 +178,8 @@ void MixtureScore<form>::Level::add_gradient(const double* sums, double* gradien
 }
 
 template <Spread form>
-const ScoreKernels<float, typename MixtureScore<form>::Level>& MixtureScore<form>::Level::lane_kernels() {
-  return std::get<ScoreKernels<float, Level>>(active_kernels().scores().all);
+const ScoreKernels<float, typename MixtureScore<form>::NoiseLevel>& MixtureScore<form>::NoiseLevel::lane_kernels() {
+  return std::get<ScoreKernels<float, NoiseLevel>>(active_kernels().scores().all);
 }
 
 GaussianMixture tilted_law(const GaussianMixture& p, std::span<const double> t) {

@@ -3,8 +3,8 @@
 // The expectation over a component N(m, L L') of p is an integral over z, x = m + L z, in a cube of 8 deviations. The
 // cube is cut into cells, each with a product of Gauss-Legendre rules:
 //
-//     first     a cell is halved while a component of either law is within 5 deviations of it and narrower than its half
-//     then      the cell whose halves differ most from it is halved, until the differences sum to the tolerance
+//     first    a cell is halved while a component of either law is within 5 deviations of it and narrower than its half
+//     then     the cell whose halves differ most from it is halved, until the differences sum to the tolerance
 //
 // So no component falls between the nodes, and the sum of the differences is the estimate of the error.
 #pragma once

@@ -22,9 +22,9 @@ extern const KernelSet lane_kernels;
 }
 }  // namespace kernel
 
-std::string_view to_string(Level level) { return level == Level::v4 ? "v4" : level == Level::v3 ? "v3" : "baseline"; }
+std::string_view to_string(Isa level) { return level == Isa::v4 ? "v4" : level == Isa::v3 ? "v3" : "baseline"; }
 
-Level machine_level() {
+Isa machine_isa() {
   __builtin_cpu_init();
   // What the compiler may use beyond these (lzcnt, movbe, f16c) every processor with them has.
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
@@ -32,31 +32,31 @@ Level machine_level() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  return v4 ? Level::v4 : v3 ? Level::v3 : Level::baseline;
+  return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::baseline;
 }
 
 namespace {
-std::atomic<Level>& chosen() {
-  static std::atomic<Level> level{machine_level()};
+std::atomic<Isa>& chosen() {
+  static std::atomic<Isa> level{machine_isa()};
   return level;
 }
 }  // namespace
 
-Level active_level() { return chosen(); }
+Isa active_isa() { return chosen(); }
 
-void use_level(Level level) {
-  require(level <= machine_level(), "level", "this machine has no {}, its best is {}", to_string(level),
-          to_string(machine_level()));
+void use_isa(Isa level) {
+  require(level <= machine_isa(), "level", "this machine has no {}, its best is {}", to_string(level),
+          to_string(machine_isa()));
   chosen() = level;
 }
 
-const KernelSet& kernels_of(Level level) {
-  return level == Level::v4   ? kernel::v4::lane_kernels
-         : level == Level::v3 ? kernel::v3::lane_kernels
-                              : kernel::baseline::lane_kernels;
+const KernelSet& kernels_of(Isa level) {
+  return level == Isa::v4   ? kernel::v4::lane_kernels
+         : level == Isa::v3 ? kernel::v3::lane_kernels
+                            : kernel::baseline::lane_kernels;
 }
 
-const KernelSet& active_kernels() { return kernels_of(active_level()); }
+const KernelSet& active_kernels() { return kernels_of(active_isa()); }
 
 void* kernel_scratch(std::size_t bytes) {
   static thread_local void* memory = nullptr;

@@ -3,7 +3,7 @@
 
 #include "builtin.hpp"
 #include "implicit_diffusion/random/noise.hpp"
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 #include "ring.hpp"
 
 #include <tuple>
@@ -36,7 +36,7 @@ struct KernelSet {
   void (*ring_by_duals)(const RingByDuals& v, const Block<float>& x, const Pass<float>& request);
 };
 
-const KernelSet& kernels_of(Level level);
+const KernelSet& kernels_of(Isa level);
 const KernelSet& active_kernels();
 
 }  // namespace implicit_diffusion

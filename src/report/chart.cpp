@@ -42,7 +42,7 @@ Extent extent(const LineChart& chart) {
       if (seen) e.x.add(s.x[i]);
     }
   }
-  for (const Level& level : chart.levels) e.y.add(level.y, chart.log_y);
+  for (const ReferenceLine& level : chart.reference_lines) e.y.add(level.y, chart.log_y);
   for (const double value : chart.also_y) e.y.add(value, chart.log_y);
   return e;
 }
@@ -140,7 +140,7 @@ int crossings(const LineChart& chart, const Axis& x, const Axis& y, const Box& b
 std::string draw_levels(const LineChart& chart, const Axis& x, const Axis& y) {
   std::string lines, labels;
   std::vector<Box> taken;
-  for (const Level& level : chart.levels) {
+  for (const ReferenceLine& level : chart.reference_lines) {
     if (!drawable(level.y, chart.log_y)) continue;
     const double line = y(level.y);
     lines += fmt::format("<path class=\"level\" d=\"M{} {}H{}\"/>\n", coordinate(x.begin), coordinate(line),
@@ -157,7 +157,7 @@ std::string draw_levels(const LineChart& chart, const Axis& x, const Axis& y) {
         const Box box{left, left + width, top, top + 14};
         double cost = crossings(chart, x, y, box);
         for (const Box& other : taken) cost += box.meets(other) ? 1e6 : 0;
-        for (const Level& other : chart.levels)
+        for (const ReferenceLine& other : chart.reference_lines)
           if (&other != &level && drawable(other.y, chart.log_y) && y(other.y) > box.top && y(other.y) < box.bottom)
             cost += 20;
         if (box.top < y.end - 8 || box.bottom > y.begin) cost += 1e5;
@@ -185,7 +185,7 @@ std::string describe(const LineChart& chart) {
                : fmt::format(": from {} to {}, least {}, greatest {}.", svg::number(s.y[points.front()]),
                              svg::number(s.y[points.back()]), svg::number(range.low), svg::number(range.high));
   }
-  for (const Level& level : chart.levels)
+  for (const ReferenceLine& level : chart.reference_lines)
     if (drawable(level.y, chart.log_y)) out += fmt::format(" Level {} at {}.", level.label, svg::number(level.y));
   return out;
 }

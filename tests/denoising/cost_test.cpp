@@ -26,7 +26,7 @@ struct Counting : M {
   std::shared_ptr<Calls> calls;
   Counting(const M& m, std::shared_ptr<Calls> c) : M(m), calls(std::move(c)) {}
 
-  struct Level {
+  struct NoiseLevel {
     decltype(std::declval<const M&>().level(1.0)) inner;
     std::shared_ptr<Calls> calls;
 
@@ -51,7 +51,7 @@ struct Counting : M {
     std::size_t sums() const { return inner.sums(); }
     void add_gradient(const double* sums, double* gradient) const { inner.add_gradient(sums, gradient); }
   };
-  Level level(double tau) const { return {M::level(tau), calls}; }
+  NoiseLevel level(double tau) const { return {M::level(tau), calls}; }
 };
 
 struct Linear {

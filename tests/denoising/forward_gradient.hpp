@@ -5,7 +5,7 @@
 // no path. It costs as many evaluations as there are parameters, so it is a reference, or for a few parameters. The
 // model is a formula,
 //
-//     void operator()(const N* theta, double tau, const N* y, N* s) const        s = s_theta(y, tau), for any number type N
+//     void operator()(const N* theta, double tau, const N* y, N* s) const    s = s_theta(y, tau), for any number type N
 //
 // and the reward a template over the number type. Samples run anew from where the batch began, with its noise, at the
 // theta asked for.

@@ -276,8 +276,9 @@ TEST(QueueRecursion, HasItsKnownRadii) {
   EXPECT_NEAR(stability_limit(.6, 1), 1 / (2 * .6 * w * w), 1e-10);
 }
 
-// A hundredth below the limit theta gets to target / g, a hundredth above it leaves for good, each by the factor of its radius: the largest
-// |theta - target / g| of two windows of 1000 iterations, `apart` iterations apart, whose ratio is known up to the phase in a window.
+// A hundredth below the limit theta gets to target / g, a hundredth above it leaves for good, each by the factor of its
+// radius: the largest |theta - target / g| of two windows of 1000 iterations, `apart` iterations apart, whose ratio is
+// known up to the phase in a window.
 TEST(QueueRecursion, IsStableUpToItsLimit) {
   EXPECT_NEAR(stability_limit(2, 4), 1.3174, 5e-5);
   EXPECT_NEAR(stability_limit(3, 30), 5.294, 5e-4);

@@ -1,6 +1,6 @@
 // Kernels of score models: 16 lanes against single floats bit for bit, at every level this machine has, for all forms
 // of spreads, in the plane and outside of it, odd numbers of samples and samples far from all components included.
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 #include "src/denoising/kernel_table.hpp"
 #include "src/langevin/kernel_table.hpp"
 
@@ -28,16 +28,15 @@ extern const KernelSet plain_kernels;
 namespace {
 
 struct Sets {
-  Level level;
+  Isa level;
   const ScoreKernelSet &lanes, &plain;
 };
 std::vector<Sets> sets() {
-  std::vector<Sets> all{
-      {Level::baseline, kernels_of(Level::baseline).scores(), kernel::baseline::plain_kernels.scores()}};
-  if (machine_level() >= Level::v3)
-    all.push_back({Level::v3, kernels_of(Level::v3).scores(), kernel::v3::plain_kernels.scores()});
-  if (machine_level() >= Level::v4)
-    all.push_back({Level::v4, kernels_of(Level::v4).scores(), kernel::v4::plain_kernels.scores()});
+  std::vector<Sets> all{{Isa::baseline, kernels_of(Isa::baseline).scores(), kernel::baseline::plain_kernels.scores()}};
+  if (machine_isa() >= Isa::v3)
+    all.push_back({Isa::v3, kernels_of(Isa::v3).scores(), kernel::v3::plain_kernels.scores()});
+  if (machine_isa() >= Isa::v4)
+    all.push_back({Isa::v4, kernels_of(Isa::v4).scores(), kernel::v4::plain_kernels.scores()});
   return all;
 }
 
@@ -88,7 +87,7 @@ Results results(const ScoreKernels<float, L>& kernels, const L& level, const L& 
 template <Spread form>
 void expect_lanes_equal_floats() {
   const auto kernels = [](const ScoreKernelSet& set) {
-    return std::get<ScoreKernels<float, typename MixtureScore<form>::Level>>(set.all);
+    return std::get<ScoreKernels<float, typename MixtureScore<form>::NoiseLevel>>(set.all);
   };
   for (const std::size_t d : {1, 2, 3, 5}) {
     MixtureScore<form> model(3, d);

@@ -270,22 +270,22 @@ TEST(MixtureScore, RefusesWhatItIsNot) {
 
 // A checker that cannot fail is none.
 struct WrongState : problems::ToyScore {
-  struct Level : problems::ToyScore::Level {
+  struct NoiseLevel : problems::ToyScore::NoiseLevel {
     template <class N>
     void pull_back(const N* y, const N* s, const N* c, N* back, N* sums) const {
-      problems::ToyScore::Level::pull_back(y, s, c, back, sums);
+      problems::ToyScore::NoiseLevel::pull_back(y, s, c, back, sums);
       back[1] = back[1] + c[0];
     }
   };
-  Level level(double tau) const { return {problems::ToyScore::level(tau)}; }
+  NoiseLevel level(double tau) const { return {problems::ToyScore::level(tau)}; }
 };
 struct WrongParameter : problems::ToyScore {
-  struct Level : problems::ToyScore::Level {
+  struct NoiseLevel : problems::ToyScore::NoiseLevel {
     void add_gradient(const double* sums, double* gradient) const {
       for (std::size_t j = 0; j < 6; ++j) gradient[j] += sums[j];  // without the decay
     }
   };
-  Level level(double tau) const { return {problems::ToyScore::level(tau)}; }
+  NoiseLevel level(double tau) const { return {problems::ToyScore::level(tau)}; }
 };
 TEST(CheckScoreModel, NoticesWrongProducts) {
   const Vector theta{.5, -.3, .2, -.4, .1, .3};

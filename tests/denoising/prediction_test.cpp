@@ -25,7 +25,7 @@ template <class M, Kind kind>
 struct Predicts : M {
   using M::M;
   Predicts(const M& m) : M(m) {}
-  struct Level {
+  struct NoiseLevel {
     decltype(std::declval<const M&>().level(1.0)) inner;
     std::size_t d;
     double tau;
@@ -60,7 +60,7 @@ struct Predicts : M {
     std::size_t sums() const { return inner.sums(); }
     void add_gradient(const double* sums, double* gradient) const { inner.add_gradient(sums, gradient); }
   };
-  Level level(double tau) const { return {M::level(tau), M::dimension(), tau}; }
+  NoiseLevel level(double tau) const { return {M::level(tau), M::dimension(), tau}; }
 };
 
 using Mixture = MixtureScore<Spread::cholesky>;
@@ -233,7 +233,7 @@ struct Wrong {
   std::size_t dimension() const { return 2; }
   std::size_t parameters() const { return model.parameters(); }
   void prepare(std::span<const double> theta) { model.prepare(theta); }
-  struct Level {
+  struct NoiseLevel {
     decltype(std::declval<const M&>().level(1.0)) inner;
     double tau;
     Change change;
@@ -251,7 +251,7 @@ struct Wrong {
     std::size_t sums() const { return inner.sums(); }
     void add_gradient(const double* sums, double* gradient) const { inner.add_gradient(sums, gradient); }
   };
-  Level level(double tau) const { return {model.level(tau), tau, change}; }
+  NoiseLevel level(double tau) const { return {model.level(tau), tau, change}; }
 };
 template <class Change, class M>
 Wrong<M, Change> wrong(const M& model) {
@@ -296,7 +296,7 @@ struct GaussianPrediction {
   std::size_t parameters() const { return 1; }
   void prepare(std::span<const double> theta) { m = theta[0]; }
 
-  struct Level {
+  struct NoiseLevel {
     bool velocity;
     double m, a, s, k;
 
@@ -315,7 +315,7 @@ struct GaussianPrediction {
     std::size_t sums() const { return 1; }
     void add_gradient(const double* sums, double* gradient) const { gradient[0] += slope_of_mean() * sums[0]; }
   };
-  Level level(double tau) const {
+  NoiseLevel level(double tau) const {
     const double a = std::exp(-tau), s = noise_of(tau);
     return {velocity, m, a, s, a * w / (a * a * w + s * s)};
   }
@@ -355,14 +355,14 @@ TEST(Prediction, OfAGaussianIsItsScore) {
 struct Constant : GaussianPrediction {
   double value;
   explicit Constant(double v) : value(v) {}
-  struct Level : GaussianPrediction::Level {
+  struct NoiseLevel : GaussianPrediction::NoiseLevel {
     double value;
     template <class N>
     void predict(const N*, N* out) const {
       out[0] = value;
     }
   };
-  Level level(double tau) const { return {GaussianPrediction::level(tau), value}; }
+  NoiseLevel level(double tau) const { return {GaussianPrediction::level(tau), value}; }
 };
 TEST(Prediction, HasTheKnownNumbers) {
   const double tau = .7, eps = .433993961956, v = std::exp(-tau) * eps - noise_of(tau) * .852418464137;

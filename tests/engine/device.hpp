@@ -139,7 +139,7 @@ inline std::optional<imd::SampleCoordinate> find_nonfinite(const Samples& x) {
 }
 
 // The normals of samples first, first + 1, ... of a group of 16: [i * dimension + j], as Noise defines them.
-inline std::vector<float> normals(const imd::Noise& noise, imd::Stream stream, imd::Moment key, std::size_t dimension,
+inline std::vector<float> normals(const imd::Noise& noise, imd::Stream stream, imd::StepKey key, std::size_t dimension,
                                   std::size_t first, std::size_t size) {
   std::vector<float> group(imd::noise_lanes * dimension), out(size * dimension);
   noise.normals(stream, key, dimension, first / imd::noise_lanes, 1, group.data());
@@ -228,7 +228,7 @@ struct Tiles {
   static void affine(float* u, const Tile& y, double c, double b) {
     for (std::size_t i = 0; i < y.size; ++i) u[i] = static_cast<float>(c * double{u[i]} + b);
   }
-  static void fill_normals(Samples& x, const imd::Noise& noise, imd::Stream stream, imd::Moment key) {
+  static void fill_normals(Samples& x, const imd::Noise& noise, imd::Stream stream, imd::StepKey key) {
     for (std::size_t k = 0; k < tiles(x); ++k) {
       const Tile y = tile(x, k);
       const std::vector<float> z = normals(noise, stream, key, y.dimension, y.first, y.size);

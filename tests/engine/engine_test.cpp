@@ -95,7 +95,7 @@ Numbers gradient_by_hand(const Numbers& x, const Numbers& theta) {
   }
   return gradient;
 }
-void step_by_hand(Numbers& x, const Numbers& theta, Moment at) {
+void step_by_hand(Numbers& x, const Numbers& theta, StepKey at) {
   const std::vector<float> z = device::normals(noise, Stream::sampling, at, d, 0, n);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < d; ++j)

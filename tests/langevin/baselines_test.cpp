@@ -59,7 +59,7 @@ TEST(Unrolled, FormulaHasTheKnownValue) {
 // The largest difference between `gradient` and central differences in theta of -mean R(x'(theta)), the step taken anew
 // at each theta with the same noise. h = 1e-5: truncation about h^2, rounding 1e-16 / h.
 double unrolled_error(const Potential<double>& potential, const Reward<double>& reward, const LangevinOptions& options,
-                      const Population<double>& x, const std::vector<double>& theta, Moment at,
+                      const Population<double>& x, const std::vector<double>& theta, StepKey at,
                       const std::vector<double>& gradient) {
   const auto objective = [&](const std::vector<double>& t) {
     Population<double> moved = x;
@@ -92,7 +92,7 @@ TEST(Unrolled, EqualsFiniteDifferencesWithTheSameNoise) {
   for (const Case& c : cases)
     for (const std::size_t n :
          {40, 300}) {  // fewer might all sit inside wells, where there is no gradient to get wrong
-      const Moment at{.round = 3};
+      const StepKey at{.round = 3};
       const LangevinOptions options{.step_size = {0.2, 0.5}, .noise = Noise{71}};
       Population<double> x(n, 2), moved;
       MixtureSampler(c.potential.law(c.theta).value(), Noise{72}).draw(x, 0);

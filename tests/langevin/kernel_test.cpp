@@ -28,22 +28,22 @@ extern const KernelSet plain_kernels;
 
 namespace {
 
-const KernelSet& plain_of(Level level) {
+const KernelSet& plain_of(Isa level) {
   switch (level) {
-    case Level::v4:
+    case Isa::v4:
       return kernel::v4::plain_kernels;
-    case Level::v3:
+    case Isa::v3:
       return kernel::v3::plain_kernels;
-    case Level::baseline:
+    case Isa::baseline:
       break;
   }
   return kernel::baseline::plain_kernels;
 }
 
-std::vector<Level> levels() {
-  std::vector<Level> all;
-  for (const Level l : {Level::baseline, Level::v3, Level::v4})
-    if (l <= machine_level()) all.push_back(l);
+std::vector<Isa> levels() {
+  std::vector<Isa> all;
+  for (const Isa l : {Isa::baseline, Isa::v3, Isa::v4})
+    if (l <= machine_isa()) all.push_back(l);
   return all;
 }
 
@@ -104,14 +104,14 @@ Results results(const KernelSet& set, const P& v, std::size_t n) {
 template <class P>
 void expect_lanes_equal_floats(P potential, const std::vector<double>& theta) {
   potential.prepare(theta);
-  for (const Level level : levels())
+  for (const Isa level : levels())
     for (const std::size_t n : {1, 2, 15, 16, 17, 100, 255, 256}) {
       const Results lanes = results(kernels_of(level), potential, n);
       const Results plain = results(plain_of(level), potential, n);
       EXPECT_TRUE(lanes == plain) << to_string(level) << ", " << n << " samples";
       EXPECT_FALSE(lanes.nonfinite);
-      if (level == Level::v4) {
-        const Results v3 = results(kernels_of(Level::v3), potential, n);
+      if (level == Isa::v4) {
+        const Results v3 = results(kernels_of(Isa::v3), potential, n);
         EXPECT_TRUE(lanes == v3) << "v4 and v3, " << n << " samples";
       }
     }
@@ -136,7 +136,7 @@ TEST(Kernels, LanesEqualFloatsBitForBit) {
 
 template <class R>
 void expect_reward_lanes_equal_floats(const R& reward) {
-  for (const Level level : levels())
+  for (const Isa level : levels())
     for (const std::size_t n : {1, 15, 17, 256}) {
       const Population<float> x = samples(n, 2);
       std::vector<float> value(n), slope(2 * block_size), plain_value(n), plain_slope(2 * block_size);
@@ -163,7 +163,7 @@ TEST(Kernels, RewardsOnLanesEqualFloatsBitForBit) {
 }
 
 TEST(Kernels, NormalsOnLanesEqualFloatsBitForBit) {
-  for (const Level level : levels())
+  for (const Isa level : levels())
     for (const std::size_t d : {1, 2, 3, 5})
       for (const std::size_t first : {0, 3, 4}) {
         std::vector<float> lanes(7 * d * 16), plain(7 * d * 16);
@@ -190,7 +190,7 @@ TEST(Kernels, LanesAgreeWithDoublePrecision) {
   const Population<float> x = samples(n, 2);
   std::array<float, block_size> value;
   std::array<float, 2 * block_size> slope;
-  for (const Level level : levels()) {
+  for (const Isa level : levels()) {
     Population<float> y = x;
     std::get<PotentialKernels<float, SoftmaxWells>>(kernels_of(level).parts)
         .pass(wells, y.block(0), {.values = value.data()});
@@ -222,7 +222,7 @@ TEST(Kernels, LanesAgreeWithDoublePrecision) {
 TEST(Kernels, NoticeASampleThatIsNotFinite) {
   SoftmaxWells wells(problems::hexagon(), 2.0);
   wells.prepare(theta6);
-  for (const Level level : levels())
+  for (const Isa level : levels())
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       Population<float> x = samples(100, 2);
       x(77, 1) = bad;

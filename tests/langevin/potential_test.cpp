@@ -319,7 +319,7 @@ void expect_blocks_equal_points(std::size_t n, double tolerance) {
     std::vector<Real> signal(block_size);
     const Block<const Real> block = std::as_const(x).block(b);
     std::copy_n(w.begin() + static_cast<std::ptrdiff_t>(block.first), block.size, signal.begin());
-    potential.look(block, {.sums = all.data(), .signal = signal.data()});
+    potential.evaluate(block, {.sums = all.data(), .signal = signal.data()});
     for (std::size_t j = 0; j < 6; ++j) sums[j] += all[1 + 6 + j];
     potential.add_weighted_mixed(std::as_const(x).block(b), u.data(), mixed.data());
   }

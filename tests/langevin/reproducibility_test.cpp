@@ -70,14 +70,14 @@ TEST(SameBits, InOnePassAndInTwo) {
 
 // v3 and v4 give the same bits; the baseline, without fma, nearly the same.
 TEST(SameBits, OnEveryLevelWithFma) {
-  if (machine_level() != Level::v4) GTEST_SKIP() << "this machine has " << to_string(machine_level()) << " only";
-  const auto at = [](Level level) {
-    use_level(level);
+  if (machine_isa() != Isa::v4) GTEST_SKIP() << "this machine has " << to_string(machine_isa()) << " only";
+  const auto at = [](Isa level) {
+    use_isa(level);
     auto s = run<float>(nullptr, 81, Passes::together, 1001);
-    use_level(machine_level());
+    use_isa(machine_isa());
     return s;
   };
-  const auto v4 = at(Level::v4), v3 = at(Level::v3), baseline = at(Level::baseline);
+  const auto v4 = at(Isa::v4), v3 = at(Isa::v3), baseline = at(Isa::baseline);
   EXPECT_EQ(v3.theta, v4.theta);
   EXPECT_EQ(v3.population, v4.population);
   for (std::size_t j = 0; j < v4.theta.size(); ++j) EXPECT_NEAR(baseline.theta[j], v4.theta[j], 1e-5);
@@ -86,9 +86,9 @@ TEST(SameBits, OnEveryLevelWithFma) {
 // No number of particles is special: groups and blocks that are not full, one alone and 3,907 with 67 in the last.
 TEST(SameBits, OfOddPopulations) {
   for (const std::size_t size : {1, 15, 17, 1'000'003})
-    for (const Level level : {Level::baseline, Level::v3, Level::v4}) {
-      if (level > machine_level()) continue;
-      use_level(level);
+    for (const Isa level : {Isa::baseline, Isa::v3, Isa::v4}) {
+      if (level > machine_isa()) continue;
+      use_isa(level);
       Workers workers(3);
       const auto alone = run<float>(nullptr, 85, Passes::together, size, 3),
                  together = run<float>(&workers, 85, Passes::together, size, 3),
@@ -98,7 +98,7 @@ TEST(SameBits, OfOddPopulations) {
       EXPECT_EQ(apart.theta, alone.theta) << size << ", " << to_string(level);
       EXPECT_EQ(apart.population, alone.population) << size << ", " << to_string(level);
     }
-  use_level(machine_level());
+  use_isa(machine_isa());
 }
 
 template <class Real>

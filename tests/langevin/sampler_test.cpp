@@ -86,7 +86,7 @@ template <class Real>
 void expect_definition(std::size_t size, double tolerance) {
   SoftmaxWells wells = problems::hexagon_wells();
   const std::vector<double> theta = problems::hexagon_start();
-  const Moment at{.round = 5, .index = 3};
+  const StepKey at{.round = 5, .index = 3};
   const double g = 0.2;
   Population<Real> x(size, 2);
   StandardNormalStart<Real>{Noise{5}}.draw(x, 0);

@@ -153,7 +153,7 @@ struct TravellerStart {
 struct TravelAgent {
   std::set<std::pair<std::int64_t, std::int64_t>> used{};
 
-  void advance(Traveller& p, std::span<const double>, Moment at) {
+  void advance(Traveller& p, std::span<const double>, StepKey at) {
     EXPECT_EQ(at.round, p.birth);
     EXPECT_EQ(at.index, p.moves);
     EXPECT_TRUE(used.emplace(at.round, at.index).second) << at.round << ' ' << at.index;
@@ -360,7 +360,7 @@ TEST(Loops, ASampleThatIsNoLongerFiniteIsNamed) {
         const float slope = (j == 0 ? 0.5f : 1.0f) * (replayed(i, j) - static_cast<float>(theta[j]));
         const float z = noise.normal(Stream::sampling, {.round = step}, d, i, j);
         const auto fused = [](float a, float b, float c) {
-          return active_level() == Level::baseline ? a * b + c : std::fma(a, b, c);
+          return active_isa() == Isa::baseline ? a * b + c : std::fma(a, b, c);
         };
         replayed(i, j) = fused(-3.0f, slope, fused(static_cast<float>(std::sqrt(6.0)), z, replayed(i, j)));
         if (!first && !std::isfinite(replayed(i, j))) first = SampleCoordinate{i, j};
@@ -481,7 +481,7 @@ TEST(Loops, NestedLoopDoesNotWaitForItsInnerSteps) {
   struct StopsInTheMiddle {
     std::stop_source& source;
     int calls = 0;
-    void advance(double& p, std::span<const double>, Moment) {
+    void advance(double& p, std::span<const double>, StepKey) {
       p += 1;
       if (++calls == 25) source.request_stop();
     }

@@ -269,7 +269,7 @@ struct ShiftedScore {
   std::size_t parameters() const { return 2; }
   void prepare(std::span<const double> t) { theta.assign(t.begin(), t.end()); }
 
-  struct Level {
+  struct NoiseLevel {
     bool throws;
     double mean[2];
 
@@ -292,7 +292,7 @@ struct ShiftedScore {
       for (int j = 0; j < 2; ++j) gradient[j] += sums[j];
     }
   };
-  Level level(double tau) const { return {throws, {std::exp(-tau) * theta[0], std::exp(-tau) * theta[1]}}; }
+  NoiseLevel level(double tau) const { return {throws, {std::exp(-tau) * theta[0], std::exp(-tau) * theta[1]}}; }
 };
 
 TEST(UsersCode, ThrowsThroughTheDenoisingSampler) {

@@ -273,8 +273,8 @@ TEST(Check, PassesAtEveryLevel) {
   EXPECT_TRUE(is_table_of_good_rows(result.out));
 }
 
-// A component with deviation 0.01 falls between the nodes of any Gauss-Hermite rule of the wide ones. Five seeds: a right
-// estimator is off by chance for one in a thousand.
+// A component with deviation 0.01 falls between the nodes of any Gauss-Hermite rule of the wide ones. Five seeds: a
+// right estimator is off by chance for one in a thousand.
 TEST(Check, SeesNarrowComponents) {
   const Folder folder;
   write(folder / "mine.toml", R"(step_size = 1e-5

@@ -20,15 +20,15 @@
 #include <iostream>
 #include <set>
 
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 #include "program/run_program.hpp"
 #include "program/same_run.hpp"
 
 namespace program_test {
 namespace {
 
-using implicit_diffusion::Level;
-using implicit_diffusion::machine_level;
+using implicit_diffusion::Isa;
+using implicit_diffusion::machine_isa;
 
 const fs::path folder_of_cases = IMPLICIT_DIFFUSION_GOLDEN;
 const fs::path table = folder_of_cases.parent_path() / "golden.tsv";
@@ -146,7 +146,7 @@ Hashes hashes_of(const fs::path& run) {
   return {samples.text(), numbers.text()};
 }
 
-Hashes run_case(const Words& arguments, Level level) {
+Hashes run_case(const Words& arguments, Isa level) {
   const Folder folder;
   Words words{"run"};
   words.push_back(arguments.front().ends_with(".toml") ? (folder_of_cases / arguments.front()).string()
@@ -155,7 +155,7 @@ Hashes run_case(const Words& arguments, Level level) {
     words = words + (arguments[i].starts_with("--") ? Words{arguments[i]} : Words{"--set", arguments[i]});
   const Result result =
       run(folder, words + Words{"--quiet", "--no-report", "--output", "run", "--isa", std::string(to_string(level)),
-                                "--threads", level == Level::v3 ? "1" : "3"});
+                                "--threads", level == Isa::v3 ? "1" : "3"});
   constexpr int diverged = 70;
   EXPECT_TRUE(result.code == 0 || result.code == diverged) << result.err;
   return hashes_of(folder / "run");
@@ -189,11 +189,11 @@ class Golden : public testing::TestWithParam<Case> {
 };
 
 TEST_P(Golden, RunsAsBefore) {
-  if (machine_level() < Level::v3) GTEST_SKIP() << "this machine has neither v3 nor v4";
+  if (machine_isa() < Isa::v3) GTEST_SKIP() << "this machine has neither v3 nor v4";
   const Case& c = GetParam();
-  const Hashes v3 = run_case(c.arguments, Level::v3);
-  if (machine_level() >= Level::v4) {
-    const Hashes v4 = run_case(c.arguments, Level::v4);
+  const Hashes v3 = run_case(c.arguments, Isa::v3);
+  if (machine_isa() >= Isa::v4) {
+    const Hashes v4 = run_case(c.arguments, Isa::v4);
     EXPECT_EQ(v3.samples, v4.samples) << "v3 and v4";
     EXPECT_EQ(v3.figures, v4.figures) << "v3 and v4";
   }
@@ -211,19 +211,19 @@ INSTANTIATE_TEST_SUITE_P(Program, Golden, testing::ValuesIn(read_cases()), [](co
 
 // The comparison can fail: one constant of a run differs, in its last digit, and both hashes with it.
 TEST(GoldenTable, AnotherConstantGivesOtherHashes) {
-  if (machine_level() < Level::v3) GTEST_SKIP() << "this machine has neither v3 nor v4";
+  if (machine_isa() < Isa::v3) GTEST_SKIP() << "this machine has neither v3 nor v4";
   for (const char* file : {"wells-2.toml", "diffusion-2.toml"}) {
-    const Hashes one = run_case({file, "learning_rate=0.1"}, Level::v3);
-    EXPECT_EQ(one, run_case({file, "learning_rate=0.1"}, Level::v3)) << file;
-    const Hashes other = run_case({file, "learning_rate=0.10000000000000002"}, Level::v3);
+    const Hashes one = run_case({file, "learning_rate=0.1"}, Isa::v3);
+    EXPECT_EQ(one, run_case({file, "learning_rate=0.1"}, Isa::v3)) << file;
+    const Hashes other = run_case({file, "learning_rate=0.10000000000000002"}, Isa::v3);
     EXPECT_NE(one.samples, other.samples) << file;
     EXPECT_NE(one.figures, other.figures) << file;
   }
 }
 
 TEST(GoldenTable, SaysWhichLevelsItHasSeen) {
-  std::cout << "golden results compared at:" << (machine_level() >= Level::v3 ? " v3" : "")
-            << (machine_level() >= Level::v4 ? " v4" : "; this machine has no v4") << "\n";
+  std::cout << "golden results compared at:" << (machine_isa() >= Isa::v3 ? " v3" : "")
+            << (machine_isa() >= Isa::v4 ? " v4" : "; this machine has no v4") << "\n";
 }
 
 }  // namespace

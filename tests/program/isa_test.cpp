@@ -3,14 +3,14 @@
 #include <cmath>
 #include <iostream>
 
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 #include "program/run_program.hpp"
 
 namespace program_test {
 namespace {
 
-using implicit_diffusion::Level;
-using implicit_diffusion::machine_level;
+using implicit_diffusion::Isa;
+using implicit_diffusion::machine_isa;
 
 // The run at a level, in a folder of that name.
 void run_at(const Folder& folder, const std::string& level, Words arguments) {
@@ -21,10 +21,10 @@ void run_at(const Folder& folder, const std::string& level, Words arguments) {
   EXPECT_EQ(json(folder / (level + "/summary.json"))["isa"], level);
 }
 
-class Isa : public testing::TestWithParam<Words> {};
+class InstructionSet : public testing::TestWithParam<Words> {};
 
-TEST_P(Isa, V3AndV4GiveTheSameBits) {
-  if (machine_level() < Level::v4) GTEST_SKIP() << "this machine's best level is " << to_string(machine_level());
+TEST_P(InstructionSet, V3AndV4GiveTheSameBits) {
+  if (machine_isa() < Isa::v4) GTEST_SKIP() << "this machine's best level is " << to_string(machine_isa());
   const Folder folder;
   run_at(folder, "v3", GetParam());
   run_at(folder, "v4", GetParam());
@@ -33,7 +33,7 @@ TEST_P(Isa, V3AndV4GiveTheSameBits) {
 
 // 1003 particles: the last group of lanes is not full.
 INSTANTIATE_TEST_SUITE_P(
-    Program, Isa,
+    Program, InstructionSet,
     testing::Values(Words{"langevin-reward", "--steps", "300", "--set", "particles=1003", "--set", "method=implicit"},
                     Words{"langevin-reward", "--steps", "100", "--set", "particles=1003", "--set", "method=nested"},
                     Words{"langevin-reward", "--steps", "300", "--set", "particles=1003", "--set", "method=unrolled"},
@@ -46,10 +46,10 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST(Isa, BaselineGivesVeryNearlyTheSameRun) {
-  if (machine_level() < Level::v3) GTEST_SKIP() << "this machine has the baseline only";
+TEST(InstructionSets, BaselineGivesVeryNearlyTheSameRun) {
+  if (machine_isa() < Isa::v3) GTEST_SKIP() << "this machine has the baseline only";
   const Folder folder;
-  const std::string best(to_string(machine_level()));
+  const std::string best(to_string(machine_isa()));
   run_at(folder, best, {"langevin-reward"});
   run_at(folder, "baseline", {"langevin-reward"});
   const io::Array a = io::read_npy(folder / (best + "/theta.npy")), b = io::read_npy(folder / "baseline/theta.npy");
@@ -65,8 +65,8 @@ TEST(Isa, BaselineGivesVeryNearlyTheSameRun) {
   EXPECT_LT(at_the_end, 1e-3);
 }
 
-TEST(Isa, ThatTheMachineLacksIsRefused) {
-  if (machine_level() == Level::v4) GTEST_SKIP() << "this machine has them all";
+TEST(InstructionSets, ThatTheMachineLacksIsRefused) {
+  if (machine_isa() == Isa::v4) GTEST_SKIP() << "this machine has them all";
   const Folder folder;
   const Result result = run(folder, {"run", "langevin-reward", "--isa", "v4"});
   EXPECT_EQ(result.code, 2);

@@ -1,7 +1,7 @@
 // The noise as a function: its definition, and that all ways of asking give the same bits. Its law is in
 // normal_test.cpp.
 #include "implicit_diffusion/random/noise.hpp"
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 
 #include <Random123/philox.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 struct Request {
   std::uint64_t seed;
   Stream stream;
-  Moment moment;
+  StepKey step;
   std::size_t dimension, sample, coordinate;
 };
 
@@ -42,11 +42,11 @@ Request random_request(std::mt19937_64& random) {
 // The words of the block a request falls into, by Random123 and the packing that random/noise.hpp documents.
 r123::Philox4x32::ctr_type documented_words(const Request& r) {
   const std::uint64_t v = (r.sample / 16) * r.dimension + r.coordinate;
-  const auto round = static_cast<std::uint64_t>(r.moment.round);
+  const auto round = static_cast<std::uint64_t>(r.step.round);
   const auto low = [](std::uint64_t a) { return static_cast<std::uint32_t>(a); };
   const std::uint64_t c3 = (std::uint64_t{static_cast<std::uint8_t>(r.stream)} << 24) | ((round >> 32) & 0xffffff);
   return r123::Philox4x32{}(
-      {{low((v / 4) * 16 + r.sample % 16), low(static_cast<std::uint64_t>(r.moment.index)), low(round), low(c3)}},
+      {{low((v / 4) * 16 + r.sample % 16), low(static_cast<std::uint64_t>(r.step.index)), low(round), low(c3)}},
       {{low(r.seed), low(r.seed >> 32)}});
 }
 
@@ -56,8 +56,8 @@ TEST(Noise, BitsAreTheDocumentedWordOfPhilox) {
     const Request r = random_request(random);
     const std::uint32_t expected = documented_words(r)[((r.sample / 16) * r.dimension + r.coordinate) % 4];
     const Noise noise{r.seed};
-    ASSERT_EQ(noise.bits(r.stream, r.moment, r.dimension, r.sample, r.coordinate), expected);
-    ASSERT_EQ(noise.uniform(r.stream, r.moment, r.dimension, r.sample, r.coordinate), (expected + 0.5) / 0x1p32);
+    ASSERT_EQ(noise.bits(r.stream, r.step, r.dimension, r.sample, r.coordinate), expected);
+    ASSERT_EQ(noise.uniform(r.stream, r.step, r.dimension, r.sample, r.coordinate), (expected + 0.5) / 0x1p32);
   }
 }
 
@@ -76,7 +76,7 @@ TEST(Noise, NormalsAreBoxMullerOfTheDocumentedWords) {
     const double radius = std::sqrt(-2.0 * std::log(static_cast<double>(u)));
     const double angle = std::numbers::pi / 2 * static_cast<std::int32_t>(b) / 0x1p31;
     const double expected = radius * (word % 2 == 0 ? (b & 1 ? -1 : 1) * std::cos(angle) : std::sin(angle));
-    const float got = Noise{r.seed}.normal(r.stream, r.moment, r.dimension, r.sample, r.coordinate);
+    const float got = Noise{r.seed}.normal(r.stream, r.step, r.dimension, r.sample, r.coordinate);
     if (radius > 0) worst = std::max(worst, std::abs(got - expected) / radius);
   }
   EXPECT_LE(worst, 4.3e-7);
@@ -97,7 +97,7 @@ TEST(Noise, ExtremeBitsGiveFiniteNormals) {
 
 TEST(Noise, BlockFillEqualsSingleDraws) {
   const Noise noise{11};
-  const Moment moment{-3, 17};
+  const StepKey step{-3, 17};
   const std::size_t far = (std::size_t{1} << 28) / 5 - 20;
   for (const std::size_t dimension : {1u, 2u, 3u, 4u, 5u}) {
     for (const std::size_t first : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{3}, std::size_t{4},
@@ -105,13 +105,13 @@ TEST(Noise, BlockFillEqualsSingleDraws) {
       for (const std::size_t groups : {0u, 1u, 2u, 3u, 4u, 5u, 7u, 9u}) {
         const float canary = 1234.5f;
         std::vector<float> out(groups * dimension * noise_lanes + 1, canary);
-        noise.normals(Stream::sampling, moment, dimension, first, groups, out.data());
+        noise.normals(Stream::sampling, step, dimension, first, groups, out.data());
         ASSERT_EQ(out.back(), canary) << "written beyond the end";
         for (std::size_t g = first; g < first + groups; ++g) {
           for (std::size_t coordinate = 0; coordinate < dimension; ++coordinate) {
             for (std::size_t lane = 0; lane < noise_lanes; ++lane) {
               const float filled = out[((g - first) * dimension + coordinate) * noise_lanes + lane];
-              const float drawn = noise.normal(Stream::sampling, moment, dimension, noise_lanes * g + lane, coordinate);
+              const float drawn = noise.normal(Stream::sampling, step, dimension, noise_lanes * g + lane, coordinate);
               ASSERT_EQ(std::bit_cast<std::uint32_t>(filled), std::bit_cast<std::uint32_t>(drawn))
                   << "dimension " << dimension << " group " << g << " coordinate " << coordinate << " lane " << lane;
             }
@@ -125,27 +125,27 @@ TEST(Noise, BlockFillEqualsSingleDraws) {
 // Long requests go through loops of their own, which differ between levels: all of them against single groups.
 TEST(Noise, LongFillsEqualSingleGroupsAtEveryLevel) {
   const Noise noise{11};
-  const Moment moment{4, 2};
-  const Level before = active_level();
-  for (const Level level : {Level::baseline, Level::v3, Level::v4}) {
-    if (level > machine_level()) continue;
-    use_level(level);
+  const StepKey step{4, 2};
+  const Isa before = active_isa();
+  for (const Isa level : {Isa::baseline, Isa::v3, Isa::v4}) {
+    if (level > machine_isa()) continue;
+    use_isa(level);
     for (const std::size_t dimension : {1u, 2u, 3u, 8u})
       for (const std::size_t first : {0u, 5u})
         for (const std::size_t groups : {8u, 64u, 65u, 129u}) {
           const float canary = 1234.5f;
           std::vector<float> out(groups * dimension * noise_lanes + 1, canary), group(dimension * noise_lanes);
-          noise.normals(Stream::sampling, moment, dimension, first, groups, out.data());
+          noise.normals(Stream::sampling, step, dimension, first, groups, out.data());
           EXPECT_EQ(out.back(), canary) << "written beyond the end";
           for (std::size_t g = 0; g < groups; ++g) {
-            noise.normals(Stream::sampling, moment, dimension, first + g, 1, group.data());
+            noise.normals(Stream::sampling, step, dimension, first + g, 1, group.data());
             EXPECT_TRUE(std::equal(group.begin(), group.end(),
                                    out.begin() + static_cast<std::ptrdiff_t>(g * dimension * noise_lanes)))
                 << to_string(level) << ", dimension " << dimension << ", group " << g << " of " << groups;
           }
         }
   }
-  use_level(before);
+  use_isa(before);
 }
 
 TEST(Noise, OrderOfQueriesDoesNotMatter) {

@@ -177,8 +177,8 @@ TEST(Normal, NeighboursAreUncorrelated) {
   Pairs box_muller_pair, other_pair, lanes, next_group, steps, rounds, streams, seeds;
   std::vector<float> z(size), next_step(size), next_round(size), other_stream(size), other_seed(size);
   for (std::int64_t k = 0; k < 500; ++k) {
-    const auto fill = [&](std::uint64_t seed, Stream stream, Moment moment, std::vector<float>& out) {
-      Noise{seed}.normals(stream, moment, dimension, 0, groups, out.data());
+    const auto fill = [&](std::uint64_t seed, Stream stream, StepKey step, std::vector<float>& out) {
+      Noise{seed}.normals(stream, step, dimension, 0, groups, out.data());
     };
     fill(3, Stream::sampling, {k, 2 * k}, z);
     fill(3, Stream::sampling, {k, 2 * k + 1}, next_step);

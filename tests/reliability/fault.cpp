@@ -4,8 +4,8 @@
 //     FAULT=CALL:WHAT@N     at the N-th call WHAT happens; with N+ at every one from there on
 //     FAULT_PATH=TEXT       only calls count that are on a path with this text in it
 //     FAULT_HIT=FILE        is made when the fault comes; where it is missing at the end, there were fewer than N calls
-//     FAULT_TRACE=FILE      what was done to such paths, for a replay: lines `CALL <tab> PATH <tab> OTHER <tab> BYTES`, each followed by
-//                           so many bytes
+//     FAULT_TRACE=FILE      what was done to such paths, for a replay: lines `CALL <tab> PATH <tab> OTHER <tab> BYTES`,
+//                           each followed by so many bytes
 //
 // CALL is open, read (pread too), write, fsync, close, rename, unlink, mkdir, readdir, or any. WHAT is the name of an
 // error, `short` (a write of half the bytes), `kill` (the process is gone before the call) or `hang` (the call does not

@@ -134,7 +134,7 @@ TEST(LineChart, HugeTinyAndMixedValuesStayInsideThePicture) {
                                  {1e308, -1e300, 1e300, 5e-324, 0, -inf},
                                  {-inf, 0, 1, nan, -5, 0},
                                  {1, inf, 2, 1e300, 5, 0}}});
-    chart.levels = {{nan, "none"}, {inf, "none"}, {0, "zero"}, {1, "one"}};
+    chart.reference_lines = {{nan, "none"}, {inf, "none"}, {0, "zero"}, {1, "one"}};
     chart.log_x = chart.log_y = log;
     const Xml xml = checked(to_svg(chart));
     EXPECT_EQ(xml.with_class("level").size(), log ? 1U : 2U);
@@ -210,7 +210,7 @@ TEST(LineChart, BandsEncloseTheirCurve) {
 TEST(LineChart, EscapesWhatPeopleWrite) {
   LineChart chart = chart_of({{"<script>alert('1')</script>", {0, 1}, {0, 1}}});
   chart.title = "a < b & \"c\" θ\x01\xff";
-  chart.levels = {{0.5, "R > 0.5 & more"}};
+  chart.reference_lines = {{0.5, "R > 0.5 & more"}};
   const std::string svg = to_svg(chart);
   const Xml xml = checked(svg);
   EXPECT_EQ(svg.find("<script"), std::string::npos);

@@ -329,12 +329,12 @@ std::string finite_gradients() {
 
 }  // namespace
 
-int bench(const Isa& isa) {
-  use_isa(isa);
+int bench(const ChosenIsa& isa) {
+  choose_isa(isa);
   const std::string machine = kernel_says("/proc/cpuinfo", "model name");
   std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n",
                                  machine.empty() ? "unknown processor" : machine, std::thread::hardware_concurrency(),
-                                 to_string(active_level()));
+                                 to_string(active_isa()));
   verify(text);
 
   // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.

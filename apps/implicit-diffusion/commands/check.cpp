@@ -65,7 +65,7 @@ std::vector<Problem> problems(const ExperimentOptions& o) {
 }  // namespace
 
 int check(const ExperimentOptions& o) {
-  use_isa(o.isa);
+  choose_isa(o.isa);
   const std::vector<Problem> all = problems(o);
   std::vector<CheckedProblem> checked(all.size());
   // Problems are independent, so they are spread over the cores.

@@ -21,11 +21,11 @@ struct ReportOptions {
 int list(const ListOptions& o);
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
-int bench(const Isa& isa);
+int bench(const ChosenIsa& isa);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named
 
 // Uses the kernels that --isa names. Throws a usage Error where this machine lacks them.
-void use_isa(const Isa& isa);
+void choose_isa(const ChosenIsa& isa);
 
 // The changes that --set and --seed make.
 Overrides overrides_of(const ExperimentOptions& o);

@@ -10,9 +10,9 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-void use_isa(const Isa& isa) {
+void choose_isa(const ChosenIsa& isa) {
   if (isa) try {
-      use_level(*isa);
+      implicit_diffusion::use_isa(*isa);
     } catch (const Error& e) {
       throw Error(e.kind(), "--isa", e.reason());
     }
@@ -33,7 +33,7 @@ Overrides overrides_of(const ExperimentOptions& o) {
 int run(const RunOptions& o) {
   if (o.resume && o.overwrite)
     throw Error(ErrorKind::usage, "--resume", "continues a run and --overwrite replaces it: give only one of them");
-  use_isa(o.isa);
+  choose_isa(o.isa);
   Overrides overrides = overrides_of(o);
   overrides.quick = o.quick;
   if (o.steps) overrides.set.push_back({"steps", *o.steps, "--steps"});

@@ -29,7 +29,7 @@ struct Law {
 Law last_law(Dynamics dynamics, const TimeGrid& grid, double score = 1, double noise = 1) {
   // Sample 0 begins at 0, sample 1 at 1, sample 2 + n at 0 with xi_n = 1.
   const auto one = problems::ToyDiffusion::stand_in(
-      [](Moment at, double i, double) { return i == 2 + static_cast<double>(at.index) ? 1.0 : 0.0; });
+      [](StepKey at, double i, double) { return i == 2 + static_cast<double>(at.index) ? 1.0 : 0.0; });
   const std::size_t steps = grid.steps();
   ReverseChain<double> chain(MixtureScore<Spread::isotropic>(1, 1), grid, {.dynamics = dynamics, .normals = one});
   PathBatch<double> b;

@@ -89,7 +89,7 @@ report::Figure draw_path(const DenoisingGaussianConfiguration& c, const Gaussian
   report::LineChart chart{.title = fmt::format("{}, {}", heading(p.eta), shown_eta(p.eta)),
                           .x_label = "time t",
                           .y_label = "θ",
-                          .levels = {{c.target, "target"}}};
+                          .reference_lines = {{c.target, "target"}}};
   const GaussianDenoising model = c.model(p.eta, c.path_horizon);
   const int m = c.slots(c.path_horizon);
   const double h = c.path_horizon / m;

@@ -177,7 +177,7 @@ SampledQueue sampled_queue(const DenoisingGaussianConfiguration& c, const Gaussi
                            std::size_t repeat, std::stop_token stop, const std::function<void(std::int64_t)>& observe) {
   const int slots = c.slots(model.horizon);
   const auto m = static_cast<std::size_t>(slots);
-  const Moment at{.round = static_cast<std::int64_t>(setting), .index = static_cast<std::int64_t>(repeat)};
+  const StepKey at{.round = static_cast<std::int64_t>(setting), .index = static_cast<std::int64_t>(repeat)};
   const auto half = [&](std::size_t k) -> std::uint64_t { return Noise(c.seed).bits(Stream::user, at, 2, 0, k); };
   const Noise noise(half(1) << 32 | half(0));
   ReverseChain<float> chain(

@@ -164,14 +164,14 @@ std::vector<report::Figure> draw_paths(const DenoisingConfiguration& c, const st
 // Runs of different lengths are shown over their share of the steps.
 void add_chart(report::Section& section, const std::vector<Files>& runs, const char* name, const std::string& title,
                const std::string& y_label, bool log_y, const std::string& caption,
-               const std::vector<report::Level>& levels = {}) {
+               const std::vector<report::ReferenceLine>& lines = {}) {
   const bool alike = std::all_of(runs.begin(), runs.end(), [&](const Files& f) {
     return f.configuration->steps == runs.front().configuration->steps;
   });
   report::LineChart chart{.title = title,
                           .x_label = alike ? "step" : "fraction of the steps",
                           .y_label = y_label,
-                          .levels = levels,
+                          .reference_lines = lines,
                           .log_y = log_y};
   for (const Files& f : runs) {
     const std::vector<double>& y = f.column(name);

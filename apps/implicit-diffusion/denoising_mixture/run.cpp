@@ -134,8 +134,8 @@ class Run {
     return true;
   }
 
-  // Paths have memory for more states than they have. What comes back from a checkpoint has the states only: it is given
-  // as much, so that memory_bytes does not depend on where a run was stopped.
+  // Paths have memory for more states than they have. What comes back from a checkpoint has the states only: it is
+  // given as much, so that memory_bytes does not depend on where a run was stopped.
   void restore_memory(const io::CheckpointReader& c, auto& s) const {
     if (!c.contains("path_states")) return;
     const auto states = c.numbers<std::uint64_t>("path_states");

@@ -20,7 +20,8 @@ std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std
                                       [](const std::string& why) { complain(why + "; an older one is tried"); });
   if (newest && newest->text("configuration") != c.without_steps())
     newest->refuse("configuration", "is not that of this run");
-  if (!newest && !quiet) print_error(fmt::format("{}: there is no checkpoint, so the run starts at step 0\n", c.experiment));
+  if (!newest && !quiet)
+    print_error(fmt::format("{}: there is no checkpoint, so the run starts at step 0\n", c.experiment));
   return newest;
 }
 

@@ -1,7 +1,7 @@
 // What every kind of experiment has in common, and words about numbers and names.
 #pragma once
 
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -59,11 +59,11 @@ struct Overrides {
 
 // What the command line says of the kernels (none: the best of this machine), of an experiment, and of a run of it. The
 // names and help of the options are in options.cpp.
-using Isa = std::optional<implicit_diffusion::Level>;
+using ChosenIsa = std::optional<implicit_diffusion::Isa>;
 struct ExperimentOptions {
   std::string experiment;           // a name, or FILE.toml
   std::optional<std::string> seed;  // as typed; none: as the file says
-  Isa isa;
+  ChosenIsa isa;
   std::vector<std::string> set;  // key=value
 };
 struct RunOptions : ExperimentOptions {

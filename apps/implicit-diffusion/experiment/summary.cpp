@@ -4,7 +4,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 
 #include <fmt/format.h>
 
@@ -30,8 +30,7 @@ Json json_of(const Summary& s) {
          {"status", s.status},
          {"theta", s.theta.empty() ? Json(nullptr) : Json(s.theta)}};
   for (const FigureName& f : figure_names)
-    if (!f.of_a_part || std::isfinite(s.figures.*f.value))
-      j[f.key] = json_number(s.figures.*f.value);
+    if (!f.of_a_part || std::isfinite(s.figures.*f.value)) j[f.key] = json_number(s.figures.*f.value);
   j["first_step_at"] = std::move(first);
   j["gradient_evaluations_at"] = std::move(evaluations);
   j["gradient_evaluations"] = s.gradient_evaluations < 0 ? Json(nullptr) : Json(s.gradient_evaluations);
@@ -82,7 +81,7 @@ Summary summary_of(const Common& c, std::size_t threads) {
   s.experiment = c.experiment;
   s.seed = c.seed;
   s.threads = threads;
-  s.isa = to_string(active_level());
+  s.isa = to_string(active_isa());
   return s;
 }
 

@@ -159,8 +159,10 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
                         .x_label = "step",
                         .y_label = "F(π*(θ)) − min F",
                         .log_y = true};
-  report::LineChart reward{
-      .title = "Reward", .x_label = "step", .y_label = "mean of R", .levels = {{best_reward, "best distribution"}}};
+  report::LineChart reward{.title = "Reward",
+                           .x_label = "step",
+                           .y_label = "mean of R",
+                           .reference_lines = {{best_reward, "best distribution"}}};
   const std::array names{std::pair{"law", "the distribution itself"}, std::pair{"particles", "samples, linear system"},
                          std::pair{"gibbs", "samples, covariance"}};
   for (const auto& [name, label] : names) {

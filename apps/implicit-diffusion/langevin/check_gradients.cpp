@@ -12,9 +12,9 @@
 // samples of the law: small ones, whose size is not a multiple of the lanes, so that division by n in place of n - 1
 // shows. An estimate is random; its mean over many populations has a standard error s, to which come
 //
-//     3 a / N          what happens less than a few times among all N samples, each time worth a / N, does not show in s
-//     r a              rounding in single precision; of a base, of the two energies whose difference is in a
-//     2 |q - q'|       two quadratures, one coarser than the other: the most that any parameter shows, in its unit
+//     3 a / N        what happens less than a few times among all N samples, each time worth a / N, does not show in s
+//     r a            rounding in single precision; of a base, of the two energies whose difference is in a
+//     2 |q - q'|     two quadratures, one coarser than the other: the most that any parameter shows, in its unit
 //
 // That the check could fail is shown by the same estimates a tenth too large, or where that is too little to be seen,
 // with the opposite sign. Where even that is not seen the gradient vanishes, as that of KL(pi || base) at the base:

@@ -60,10 +60,10 @@ void add_langevin_curves(report::Page& page, const std::vector<Group>& groups, c
     if (chart.series.size() > 1 && alone)
       caption += fmt::format(" The two curves agree where the samples follow {}.", the_law);
     if (spec.column != "log_likelihood") return;
-    for (const double t : c.thresholds) chart.levels.push_back({t, minus(toml_number(t))});
+    for (const double t : c.thresholds) chart.reference_lines.push_back({t, minus(toml_number(t))});
     if (!c.thresholds.empty()) caption += " Dotted lines are its thresholds.";
     if (const double level = reference_log_likelihood(c); alone && std::isfinite(level))
-      chart.levels.push_back({level, "reference"});
+      chart.reference_lines.push_back({level, "reference"});
   });
 }
 

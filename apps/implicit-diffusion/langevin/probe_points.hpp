@@ -39,8 +39,8 @@ struct ProbePoints {
 // Noise for what a check draws itself: another than that of the run, whose seeds are below 2^63.
 inline Noise check_noise(std::uint64_t seed) { return Noise(~seed); }
 
-// By coordinate: dV/dx_j (x_i), or dR/dx_j, at [j * n + i], n points, and likewise dV/dtheta of the parameters at `chosen`. The
-// potential is prepared.
+// By coordinate: dV/dx_j (x_i), or dR/dx_j, at [j * n + i], n points, and likewise dV/dtheta of the parameters at
+// `chosen`. The potential is prepared.
 template <class Function, class Real>
 std::vector<double> gradients_x(const Function& potential, const Population<Real>& x) {
   using namespace implicit_diffusion;
@@ -66,7 +66,7 @@ std::vector<double> gradients_theta(const Potential<Real>& potential, const Popu
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < x.dimension(); ++j) one(0, j) = x(i, j);
     std::vector<double> sums(1 + 2 * potential.parameters());
-    potential.look(one.block(0), {.sums = sums.data()});
+    potential.evaluate(one.block(0), {.sums = sums.data()});
     for (std::size_t k = 0; k < chosen.size(); ++k) out[k * n + i] = sums[1 + chosen[k]];
   }
   return out;

@@ -1,9 +1,9 @@
 // The reverse chain of a model: T steps through the noise levels of a grid (denoising/time_grid.hpp), which sampler and
 // gradient share.
 //
-// A queue holds M batches ("slots", where M divides T), each at another stage of the chain. For every step of theta, each
-// slot advances by T / M steps of the chain. With M = T that is one step of the chain for one step of theta, as in the
-// single loop of Langevin sampling. With M = 1 a batch takes all T steps before theta moves: the nested loop.
+// A queue holds M batches ("slots", where M divides T), each at another stage of the chain. For every step of theta,
+// each slot advances by T / M steps of the chain. With M = T that is one step of the chain for one step of theta, as in
+// the single loop of Langevin sampling. With M = 1 a batch takes all T steps before theta moves: the nested loop.
 //
 // The noise of step n of a batch is keyed by (birth of the batch, n): the same seed gives the same noise at any theta,
 // in any slot, for any number of threads.

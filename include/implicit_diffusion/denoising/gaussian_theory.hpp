@@ -1,7 +1,8 @@
 // The denoising diffusion that can be solved: one dimension, one parameter, the score of N(theta, 1) under the forward
 // process,
 //
-//     s(x, t) = -(x - theta e^-t),      SDE  dY = (Y + 2 s(Y, T - t)) dt + sqrt2 dB,      ODE  dY = (Y + s(Y, T - t)) dt,      Y_0 ~ N(0, 1)
+//     s(x, t) = -(x - theta e^-t),
+//     SDE  dY = (Y + 2 s(Y, T - t)) dt + sqrt2 dB,      ODE  dY = (Y + s(Y, T - t)) dt,      Y_0 ~ N(0, 1)
 //
 // up to the horizon T. The output is Gaussian, of variance 1 and mean theta c for the SDE, c = 1 - e^-2T, theta (1 -
 // e^-T) for the ODE. Two parameters that differ by d have the divergences d^2 c / 2 of the paths and d^2 c^2 / 2 of the

@@ -3,7 +3,8 @@
 // PathGradient is the exact adjoint of the discrete chain, along the path that each sample took, with the model at the
 // present theta:
 //
-//     a_T = -lambda grad R(y_T);     for n = T-1, ..., 0: one step of the adjoint (denoising/steps.hpp);     Gamma = mean over samples of g
+//     a_T = -lambda grad R(y_T);     for n = T-1, ..., 0: one step of the adjoint (denoising/steps.hpp);
+//     Gamma = mean over samples of g
 //
 // At the theta that made the path this is the gradient of the batch's objective; in a queue the path is older than
 // theta, by design. States that were not kept are replayed from the last one that was, bit for bit. `last_steps` stops
@@ -178,7 +179,7 @@ class PathGradient {
   // Sampling and gradient of a fresh batch in one go, with the bits of advance() and estimate(): the samples of a tile
   // go all the way and back before those of the next begin, so that their path is in the cache, and nowhere else. For
   // chains with one slot.
-  void sample_and_estimate(PathBatch<T>& b, const Theta& theta, Moment, Theta& gradient) {
+  void sample_and_estimate(PathBatch<T>& b, const Theta& theta, StepKey, Theta& gradient) {
     const ReverseChain<T>& chain = adjoint_.chain;
     if (chain.slots() != 1) throw Error(ErrorKind::usage, "slots", "a batch goes all the way at once only with one");
     if (b.step != 0) throw Error(ErrorKind::usage, "batch", "it has begun");

@@ -4,24 +4,24 @@
 //
 //     dimension(), parameters()
 //     prepare(theta)
-//     level(tau) -> Level                     all that it needs at one noise level
+//     level(tau) -> NoiseLevel                     all that it needs at one noise level
 //
-// and a Level any type with
+// and a NoiseLevel any type with
 //
-//     score(y, s)                             s = s_theta(y, tau)                                        y, s: dimension numbers
-//     pull_back(y, s, c, back, sums)          back = s_y' c,  sums += numbers that make up s_theta' c    s is the score at y;
-//                                                                                                        sums null: back alone
-//     sums()                                  how many numbers these are
-//     add_gradient(sums, gradient)            gradient += s_theta' c, from sums over all samples         in double
+//     score(y, s)                        s = s_theta(y, tau)                                   y, s: dimension numbers
+//     pull_back(y, s, c, back, sums)     back = s_y' c,                                        s is the score at y;
+//                                        sums += numbers that make up s_theta' c               sums null: back alone
+//     sums()                             how many numbers these are
+//     add_gradient(sums, gradient)       gradient += s_theta' c, from sums over all samples    in double
 //
 // score and pull_back are templates over the number type; the rest runs once for each noise level. A model whose
 // gradient is simple lets sums() be parameters() and add_gradient add. Vector-Jacobian products are easy to get wrong:
-// check_score_model() (denoising/check.hpp) compares them with finite differences. A Level that has work in common for
-// the two may offer at<N, D>(y) instead, which returns an object with score(s) and pull_back(s, c, back, sums); D is
-// the dimension where it is a constant, else 0; and, where it has a shorter way to the score alone, score<N, D>(y, s).
-// Work that is long can be a stage of its own, of many samples before the rest of any: note<N, D>(y, notes) does it and
-// writes notes() numbers, again<N, D>(y, notes) returns the object. A model that predicts the noise or the velocity is
-// made one by denoising/prediction.hpp.
+// check_score_model() (denoising/check.hpp) compares them with finite differences. A NoiseLevel that has work in common
+// for the two may offer at<N, D>(y) instead, which returns an object with score(s) and pull_back(s, c, back, sums); D
+// is the dimension where it is a constant, else 0; and, where it has a shorter way to the score alone,
+// score<N, D>(y, s). Work that is long can be a stage of its own, of many samples before the rest of any:
+// keep_work<N, D>(y, work) does it and writes work_size() numbers, from_work<N, D>(y, work) returns the object. A model
+// that predicts the noise or the velocity is made one by denoising/prediction.hpp.
 //
 // With the coefficients of denoising/time_grid.hpp, the score of a frozen model s_0, and D = s - s_0:
 //
@@ -68,9 +68,9 @@ inline namespace IMPLICIT_DIFFUSION_LEVEL {
 
 // A level at one point; where the level is of a prediction (denoising/prediction.hpp), predict() takes the place of
 // score().
-template <class N, class Level>
+template <class N, class NoiseLevel>
 struct PlainPoint {
-  const Level& level;
+  const NoiseLevel& level;
   const N* y;
   [[gnu::always_inline]] void score(N* s) const { level.score(y, s); }
   [[gnu::always_inline]] void predict(N* out) const { level.predict(y, out); }
@@ -78,48 +78,48 @@ struct PlainPoint {
     level.pull_back(y, s, c, back, sums);
   }
 };
-template <class N, std::size_t D = 0, class Level>
-[[gnu::always_inline]] inline auto point_of(const Level& level, const N* y) {
+template <class N, std::size_t D = 0, class NoiseLevel>
+[[gnu::always_inline]] inline auto point_of(const NoiseLevel& level, const N* y) {
   if constexpr (requires { level.template at<N, D>(y); })
     return level.template at<N, D>(y);
   else
-    return PlainPoint<N, Level>{level, y};
+    return PlainPoint<N, NoiseLevel>{level, y};
 }
 
 // The score alone.
-template <class N, std::size_t D = 0, class Level>
-[[gnu::always_inline]] inline void score_at(const Level& level, const N* y, N* s) {
+template <class N, std::size_t D = 0, class NoiseLevel>
+[[gnu::always_inline]] inline void score_at(const NoiseLevel& level, const N* y, N* s) {
   if constexpr (requires { level.template score<N, D>(y, s); })
     level.template score<N, D>(y, s);
   else
     point_of<N, D>(level, y).score(s);
 }
 
-// Points in two stages: what a Level notes of them, and the points again.
-template <class N, std::size_t D, class Level>
-concept Notes = requires(const Level& level, const N* y, N* notes) {
-  level.template note<N, D>(y, notes);
-  level.template again<N, D>(y, notes);
+// Points in two stages: the work that a NoiseLevel kept of them, and the points again.
+template <class N, std::size_t D, class NoiseLevel>
+concept KeepsWork = requires(const NoiseLevel& level, const N* y, N* work) {
+  level.template keep_work<N, D>(y, work);
+  level.template from_work<N, D>(y, work);
 };
-template <class N, std::size_t D, class Level>
-std::size_t notes_of(const Level* level) {
-  if constexpr (Notes<N, D, Level>) return level ? level->notes() : 0;
+template <class N, std::size_t D, class NoiseLevel>
+std::size_t work_size(const NoiseLevel* level) {
+  if constexpr (KeepsWork<N, D, NoiseLevel>) return level ? level->work_size() : 0;
   return 0;
 }
-template <class N, std::size_t D, class Level>
-[[gnu::always_inline]] inline void note(const Level& level, const N* y, N* notes) {
-  if constexpr (Notes<N, D, Level>) level.template note<N, D>(y, notes);
+template <class N, std::size_t D, class NoiseLevel>
+[[gnu::always_inline]] inline void keep_work(const NoiseLevel& level, const N* y, N* work) {
+  if constexpr (KeepsWork<N, D, NoiseLevel>) level.template keep_work<N, D>(y, work);
 }
-template <class N, std::size_t D, class Level>
-[[gnu::always_inline]] inline auto again(const Level& level, const N* y, const N* notes) {
-  if constexpr (Notes<N, D, Level>)
-    return level.template again<N, D>(y, notes);
+template <class N, std::size_t D, class NoiseLevel>
+[[gnu::always_inline]] inline auto from_work(const NoiseLevel& level, const N* y, const N* work) {
+  if constexpr (KeepsWork<N, D, NoiseLevel>)
+    return level.template from_work<N, D>(y, work);
   else
     return point_of<N, D>(level, y);
 }
 
-template <Number N, std::size_t D, class Level>
-[[gnu::flatten, gnu::noinline]] void forward_in(const Level& level, const Level* base,
+template <Number N, std::size_t D, class NoiseLevel>
+[[gnu::flatten, gnu::noinline]] void forward_in(const NoiseLevel& level, const NoiseLevel* base,
                                                 const ForwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
   constexpr std::size_t most = D ? D : largest_denoising_dimension;
@@ -148,31 +148,31 @@ template <Number N, std::size_t D, class Level>
   for_each_group<N>(size, move);
 }
 
-template <Number N, std::size_t D, class Level>
-[[gnu::flatten, gnu::noinline]] void backward_in(const Level& level, const Level* base,
+template <Number N, std::size_t D, class NoiseLevel>
+[[gnu::flatten, gnu::noinline]] void backward_in(const NoiseLevel& level, const NoiseLevel* base,
                                                  const BackwardStep<Scalar<N>>& step) {
   using Real = Scalar<N>;
   constexpr std::size_t most = D ? D : largest_denoising_dimension;
   const std::size_t d = D ? D : step.at.dimension, size = step.at.size, count = level.sums();
   const N growth(static_cast<Real>(step.c.growth)), pull(static_cast<Real>(step.c.pull)),
       pressure(static_cast<Real>(2 * step.beta * step.c.penalty));
-  const std::size_t own = notes_of<N, D>(&level), each = own + notes_of<N, D>(base),
+  const std::size_t own = work_size<N, D>(&level), each = own + work_size<N, D>(base),
                     at_once = groups_at_once(each, sizeof(N));
   auto* sums =
       static_cast<N*>(kernel_scratch((count + at_once * each) * sizeof(N) + count * lanes_per_group * sizeof(Real)));
-  N* notes = sums + count;
-  auto* memory = reinterpret_cast<Real*>(notes + at_once * each);
-  const auto take_notes = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
+  N* work = sums + count;
+  auto* memory = reinterpret_cast<Real*>(work + at_once * each);
+  const auto keep_all = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
     N y[most];
     load_point<N, last>(step.at, i, d, y);
-    note<N, D>(level, static_cast<const N*>(y), notes + place * each);
-    if (base) note<N, D>(*base, static_cast<const N*>(y), notes + place * each + own);
+    keep_work<N, D>(level, static_cast<const N*>(y), work + place * each);
+    if (base) keep_work<N, D>(*base, static_cast<const N*>(y), work + place * each + own);
   };
   const auto one = [&](std::size_t i, std::size_t place, auto last) __attribute__((always_inline)) {
     N y[most], s[most], c[most], back[most];
     load_point<N, last>(step.at, i, d, y);
     const N* at = y;
-    const auto here = again<N, D>(level, at, static_cast<const N*>(notes + place * each));
+    const auto here = from_work<N, D>(level, at, static_cast<const N*>(work + place * each));
     here.score(s);
     N a[most];
     for (std::size_t j = 0; j < d; ++j) {
@@ -181,7 +181,7 @@ template <Number N, std::size_t D, class Level>
     }
     if (base) {
       N other[most], gap[most];
-      const auto there = again<N, D>(*base, at, static_cast<const N*>(notes + place * each + own));
+      const auto there = from_work<N, D>(*base, at, static_cast<const N*>(work + place * each + own));
       there.score(other);
       for (std::size_t j = 0; j < d; ++j) {
         gap[j] = pressure * (s[j] - other[j]);
@@ -202,7 +202,7 @@ template <Number N, std::size_t D, class Level>
   for (std::size_t lane = 0; lane < lanes_per_group; lane += width<N>) {
     for (std::size_t j = 0; j < count; ++j) sums[j] = N(Real(0));
     for (std::size_t first = lane; first < size; first += at_once * lanes_per_group) {
-      if constexpr (Notes<N, D, Level>) in_turn<N>(first, size, at_once, take_notes);
+      if constexpr (KeepsWork<N, D, NoiseLevel>) in_turn<N>(first, size, at_once, keep_all);
       in_turn<N>(first, size, at_once, one);
     }
     LaneSums<N> all(memory, lane);
@@ -211,14 +211,14 @@ template <Number N, std::size_t D, class Level>
 }
 
 // In the plane the dimension is a constant.
-template <Number N, class Level>
-void forward(const Level& level, const Level* base, const ForwardStep<Scalar<N>>& step) {
+template <Number N, class NoiseLevel>
+void forward(const NoiseLevel& level, const NoiseLevel* base, const ForwardStep<Scalar<N>>& step) {
   if constexpr (in_full)
     if (step.from.dimension == 2) return forward_in<N, 2>(level, base, step);
   forward_in<N, 0>(level, base, step);
 }
-template <Number N, class Level>
-void backward(const Level& level, const Level* base, const BackwardStep<Scalar<N>>& step) {
+template <Number N, class NoiseLevel>
+void backward(const NoiseLevel& level, const NoiseLevel* base, const BackwardStep<Scalar<N>>& step) {
   if constexpr (in_full)
     if (step.at.dimension == 2) return backward_in<N, 2>(level, base, step);
   backward_in<N, 0>(level, base, step);

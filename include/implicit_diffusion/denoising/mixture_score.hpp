@@ -16,7 +16,8 @@
 //
 // Where P_i = p_i I there is less to do. With u_i = a m_i - y, w_i = r_i d_i and q_i = r_i c - w_i u_i
 //
-//     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,     by C_i = v I: p_i (w_i p_i |u_i|^2 - 2 r_i s . c) / 2 - p_i (d / 2 + 1) w_i
+//     s_y' c = -sum_i p_i q_i,     by a m_i: p_i q_i,
+//     by C_i = v I: p_i (w_i p_i |u_i|^2 - 2 r_i s . c) / 2 - p_i (d / 2 + 1) w_i
 //
 // and what is constant is multiplied after summing over samples. d_i is small where one component is nearly all, far
 // from it too: there it is the difference of two roundings of the same number, and exactly 0 where e_i = 1.
@@ -31,8 +32,8 @@
 #pragma once
 
 #include "implicit_diffusion/denoising/score_model.hpp"
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>
@@ -73,8 +74,8 @@ class MixtureScore {
   GaussianMixture law(std::span<const double> theta) const;
   std::vector<double> parameters_of(const GaussianMixture& law) const;
 
-  class Level;
-  Level level(double tau) const;
+  class NoiseLevel;
+  NoiseLevel level(double tau) const;
 
  private:
   std::size_t n_, d_;
@@ -82,7 +83,7 @@ class MixtureScore {
 };
 
 template <Spread form>
-class MixtureScore<form>::Level {
+class MixtureScore<form>::NoiseLevel {
  public:
   // The score, in one way over the components.
   template <class N, std::size_t D>
@@ -91,15 +92,15 @@ class MixtureScore<form>::Level {
   }
 
   // Noted for the products: the terms e_i, with r_i = e_i inverse, inverse = 1 / sum_i e_i, and the score.
-  std::size_t notes() const { return n_ + 1 + d_; }
+  std::size_t work_size() const { return n_ + 1 + d_; }
   template <class N, std::size_t D>
-  [[gnu::always_inline]] void note(const N* y, N* notes) const {
-    notes[n_] = sweep<D>(y, notes + n_ + 1, notes);
+  [[gnu::always_inline]] void keep_work(const N* y, N* work) const {
+    work[n_] = sweep<D>(y, work + n_ + 1, work);
   }
 
   template <class N, std::size_t D>
   struct Point {
-    const Level* level;
+    const NoiseLevel* level;
     const N* y;
     const N* e;
     N inverse;
@@ -189,20 +190,20 @@ class MixtureScore<form>::Level {
   };
 
   template <class N, std::size_t D>
-  [[gnu::always_inline]] Point<N, D> again(const N* y, const N* notes) const {
-    return {this, y, notes, notes[n_]};
+  [[gnu::always_inline]] Point<N, D> from_work(const N* y, const N* work) const {
+    return {this, y, work, work[n_]};
   }
 
   // Both stages for one sample.
   template <class N, std::size_t D>
   struct NotedPoint {
-    const Level* level;
+    const NoiseLevel* level;
     const N* y;
-    N notes[most_components + 1 + largest_dimension];
+    N work[most_components + 1 + largest_dimension];
 
-    void score(N* s) const { level->template again<N, D>(y, notes).score(s); }
+    void score(N* s) const { level->template from_work<N, D>(y, work).score(s); }
     void pull_back(const N* s, const N* c, N* back, N* sums) const {
-      level->template again<N, D>(y, notes).pull_back(s, c, back, sums);
+      level->template from_work<N, D>(y, work).pull_back(s, c, back, sums);
     }
   };
   template <class N, std::size_t D>
@@ -210,7 +211,7 @@ class MixtureScore<form>::Level {
     NotedPoint<N, D> point;
     point.level = this;
     point.y = y;
-    note<N, D>(y, point.notes);
+    keep_work<N, D>(y, point.work);
     return point;
   }
 
@@ -218,7 +219,7 @@ class MixtureScore<form>::Level {
   void add_gradient(const double* sums, double* gradient) const;
 
   // Those of the level of instructions in use.
-  static const ScoreKernels<float, Level>& lane_kernels();
+  static const ScoreKernels<float, NoiseLevel>& lane_kernels();
 
  private:
   friend class MixtureScore<form>;

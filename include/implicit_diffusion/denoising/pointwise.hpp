@@ -18,11 +18,11 @@ namespace implicit_diffusion {
 
 // The normals of a block at a moment, as Noise::normals lays them out.
 template <class Real>
-using BlockNormals = std::function<void(Moment at, const Block<const Real>& block, Real* out)>;
+using BlockNormals = std::function<void(StepKey at, const Block<const Real>& block, Real* out)>;
 
 template <class Real>
 BlockNormals<Real> normals_of(Noise noise) {
-  return [noise](Moment at, const Block<const Real>& block, Real* out) {
+  return [noise](StepKey at, const Block<const Real>& block, Real* out) {
     if constexpr (std::is_same_v<Real, float>) {
       PointwiseTiles<float>::normals(noise, Stream::sampling, at, block, out);
     } else {

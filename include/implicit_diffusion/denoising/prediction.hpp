@@ -8,14 +8,15 @@
 //     score = -eps / s                         FromEpsilon(model)
 //     score = -y - (a / s) v                   FromV(model)                 since eps = s y + a v
 //
-// `model` is a score model (denoising/kernel.hpp) but for its Level, which has
+// `model` is a score model (denoising/kernel.hpp) but for its NoiseLevel, which has
 //
 //     predict(y, out)                          in place of score(y, s)
-//     pull_back(y, out, c, back, sums)         of the prediction: back = out_y' c,  sums += numbers that make up out_theta' c
+//     pull_back(y, out, c, back, sums)         of the prediction: back = out_y' c,
+//                                              sums += numbers that make up out_theta' c
 //
-// or at<N, D>(y), which returns an object with predict(out) and pull_back(out, c, back, sums). So a model that was not wrapped does not
-// compile where a score is needed. Its clock is tau, the one of all schedules: a model trained with alpha(t) is asked at the t with
-// -log alpha(t) = tau. It must be variance preserving.
+// or at<N, D>(y), which returns an object with predict(out) and pull_back(out, c, back, sums). So a model that was not
+// wrapped does not compile where a score is needed. Its clock is tau, the one of all schedules: a model trained with
+// alpha(t) is asked at the t with -log alpha(t) = tau. It must be variance preserving.
 //
 // At the data end s -> 0 as sqrt(2 tau), and an error of the prediction is one of the score times 1 / s. There is no
 // score at tau = 0, and chains ask for none: their last step is made at tau = h, where Euler's step of the SDE takes 2

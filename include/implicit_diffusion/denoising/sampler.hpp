@@ -21,7 +21,7 @@ class DenoisingSampler {
   explicit DenoisingSampler(ReverseChain<T>& chain) : chain_(chain) {}
 
   // T / M steps of every sample.
-  void advance(PathBatch<T>& b, const Theta& theta, Moment) { advance_all({&b, 1}, theta); }
+  void advance(PathBatch<T>& b, const Theta& theta, StepKey) { advance_all({&b, 1}, theta); }
 
   // The same for several batches, each where it is on its way: their tiles are work for all threads together.
   void advance_all(std::span<PathBatch<T>> batches, const Theta& theta) {

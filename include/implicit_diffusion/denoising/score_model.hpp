@@ -34,27 +34,27 @@ concept PointScoreModel = requires(M& m, const M& made, std::span<const double> 
 &&std::copy_constructible<M>;
 
 // The kernels of one level of a model, for samples of Real.
-template <class Real, class Level>
+template <class Real, class NoiseLevel>
 struct ScoreKernels {
-  void (*forward)(const Level&, const Level*, const ForwardStep<Real>&);
-  void (*backward)(const Level&, const Level*, const BackwardStep<Real>&);
+  void (*forward)(const NoiseLevel&, const NoiseLevel*, const ForwardStep<Real>&);
+  void (*backward)(const NoiseLevel&, const NoiseLevel*, const BackwardStep<Real>&);
 };
 namespace kernel {
 inline namespace IMPLICIT_DIFFUSION_LEVEL {
-template <class N, class Level>
-constexpr ScoreKernels<Scalar<N>, Level> make_score_kernels() {
-  return {&forward<N, Level>, &backward<N, Level>};
+template <class N, class NoiseLevel>
+constexpr ScoreKernels<Scalar<N>, NoiseLevel> make_score_kernels() {
+  return {&forward<N, NoiseLevel>, &backward<N, NoiseLevel>};
 }
 }  // namespace IMPLICIT_DIFFUSION_LEVEL
 }  // namespace kernel
 // Built-in models have theirs compiled for each level of instructions, and offer them.
-template <class Real, class Level>
-const ScoreKernels<Real, Level>& score_kernels() {
-  if constexpr (std::is_same_v<Real, float> && requires { Level::lane_kernels(); }) {
-    return Level::lane_kernels();
+template <class Real, class NoiseLevel>
+const ScoreKernels<Real, NoiseLevel>& score_kernels() {
+  if constexpr (std::is_same_v<Real, float> && requires { NoiseLevel::lane_kernels(); }) {
+    return NoiseLevel::lane_kernels();
   } else {
     using N = std::conditional_t<std::is_same_v<Real, float>, Lanes, Real>;
-    static constexpr ScoreKernels<Real, Level> kernels = kernel::make_score_kernels<N, Level>();
+    static constexpr ScoreKernels<Real, NoiseLevel> kernels = kernel::make_score_kernels<N, NoiseLevel>();
     return kernels;
   }
 }
@@ -126,7 +126,7 @@ class ScoreModel {
 
   template <class M>
   struct Pointwise final : Model {
-    using Level = decltype(std::declval<const M&>().level(1.0));
+    using NoiseLevel = decltype(std::declval<const M&>().level(1.0));
 
     explicit Pointwise(M given) : model(std::move(given)) {}
 
@@ -140,15 +140,15 @@ class ScoreModel {
       levels.clear();
       for (std::size_t m = from; m < to; ++m) levels.push_back(model.level(grid.tau[m]));
     }
-    const Level& at(std::size_t m) const { return levels[m - first]; }
-    const Level* level_of(const Model* base, std::size_t m) const {
+    const NoiseLevel& at(std::size_t m) const { return levels[m - first]; }
+    const NoiseLevel* level_of(const Model* base, std::size_t m) const {
       return base ? &static_cast<const Pointwise*>(base)->at(m) : nullptr;
     }
     void forward(std::size_t m, const Model* base, const ForwardStep<Real>& step) const override {
-      score_kernels<Real, Level>().forward(at(m), level_of(base, m), step);
+      score_kernels<Real, NoiseLevel>().forward(at(m), level_of(base, m), step);
     }
     void backward(std::size_t m, const Model* base, const BackwardStep<Real>& step) const override {
-      score_kernels<Real, Level>().backward(at(m), level_of(base, m), step);
+      score_kernels<Real, NoiseLevel>().backward(at(m), level_of(base, m), step);
     }
     std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
       if constexpr (requires { model.find_inadmissible(theta); }) return model.find_inadmissible(theta);
@@ -161,7 +161,7 @@ class ScoreModel {
 
     M model;
     std::size_t first = 0;  // the level of the first
-    std::vector<Level> levels;
+    std::vector<NoiseLevel> levels;
   };
 
   explicit ScoreModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
@@ -177,9 +177,9 @@ class GaussianScore {
   std::size_t parameters() const { return 1; }
   void prepare(std::span<const double> theta) { theta_ = theta[0]; }
 
-  class Level {
+  class NoiseLevel {
    public:
-    Level(double mean, double slope) : mean_(mean), slope_(slope) {}
+    NoiseLevel(double mean, double slope) : mean_(mean), slope_(slope) {}
 
     template <class N>
     [[gnu::always_inline]] void score(const N* y, N* s) const {
@@ -196,7 +196,7 @@ class GaussianScore {
    private:
     double mean_, slope_;  // theta e^-tau, e^-tau
   };
-  Level level(double tau) const { return {theta_ * std::exp(-tau), std::exp(-tau)}; }
+  NoiseLevel level(double tau) const { return {theta_ * std::exp(-tau), std::exp(-tau)}; }
 
  private:
   double theta_ = 0;

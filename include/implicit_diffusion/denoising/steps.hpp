@@ -13,8 +13,10 @@
 //
 //     Model                                                the model at some theta: a value
 //     model()                                              one that is at no theta yet
-//     prepare(model, theta, grid, first, last) -> bool     puts it at theta, for the steps first <= n < last of a grid; false where it was there
-//     forward(model, frozen, step, from, to, u)            from and to may be the same tile; frozen, u: null where there is no penalty
+//     prepare(model, theta, grid, first, last) -> bool     puts it at theta, for the steps first <= n < last of a grid;
+//                                                          false where it was there
+//     forward(model, frozen, step, from, to, u)            from and to may be the same tile;
+//                                                          frozen, u: null where there is no penalty
 //     backward(model, frozen, step, beta, at, a, sum)      frozen: null where beta is 0
 //     fits(theta), fits(samples)                           whether they have the model's shape
 //     find_inadmissible(theta)                             the first parameter outside the model's domain
@@ -38,7 +40,7 @@ struct ReverseStep {
   std::size_t n;       // from noise level n to n + 1
   double tau;          // the noise level that it starts from
   StepCoefficients c;  // c.noise == 0: a step without noise
-  Moment key;
+  StepKey key;
 };
 
 template <class E>

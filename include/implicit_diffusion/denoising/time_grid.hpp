@@ -41,10 +41,10 @@ TimeGrid cosine_grid(std::size_t steps, double begin = 0.99, double offset = 0.0
 //
 //     y <- growth y + pull s(y, tau) + noise xi,     xi ~ N(0, I)
 //
-//     Euler-Maruyama for the reverse SDE, dY = (Y + 2 s) dt + sqrt(2) dB      1 + h     2 h                    sqrt(2 h)
-//     Euler for the probability-flow ODE, dY = (Y + s) dt                     1 + h     h                      0
-//     DDPM: the posterior given the denoised point                            e^h       e^h (1 - e^-2h)        see below
-//     DDIM: the same without noise, exact where s is constant in x_0          e^h       e^h s_t^2 - s_s s_t    0
+//     Euler-Maruyama for the reverse SDE, dY = (Y + 2 s) dt + sqrt(2) dB     1 + h     2 h                    sqrt(2 h)
+//     Euler for the probability-flow ODE, dY = (Y + s) dt                    1 + h     h                      0
+//     DDPM: the posterior given the denoised point                           e^h       e^h (1 - e^-2h)        see below
+//     DDIM: the same without noise, exact where s is constant in x_0         e^h       e^h s_t^2 - s_s s_t    0
 //
 // with s_t^2 = 1 - e^-2tau, s_s^2 = 1 - e^-2(tau - h); the variance of DDPM is (1 - e^-2h) s_s^2 / s_t^2, which is 0 in
 // the last step.

@@ -5,7 +5,8 @@
 //     states(), parameters()
 //     prepare(theta)                 P at theta
 //     matrix()                       P, as a TransitionMatrix
-//     row_derivatives(i, out)        out[s parameters + j] = dP_ik / dtheta_j for entry s of row i, k its column; over s they sum to zero
+//     row_derivatives(i, out)        out[s parameters + j] = dP_ik / dtheta_j for entry s of row i, k its column;
+//                                    over s they sum to zero
 //
 // and everything else follows from rows:
 //

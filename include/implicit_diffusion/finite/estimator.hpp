@@ -1,7 +1,7 @@
 // Gradient estimators on finite sets: Gamma(p, theta), which at p = pi*(theta) is the gradient of F(pi*(theta)).
 //
-//     chain P(theta)       gamma_j' (I - P) = p' dP_j,  sum gamma_j = 0,   Gamma_j = F'(p) . gamma_j       route: forward
-//                          (I - P) u = F'(p) - c 1,                        Gamma_j = p' dP_j u             route: adjoint
+//     chain P(theta)       gamma_j' (I - P) = p' dP_j,  sum gamma_j = 0,   Gamma_j = F'(p) . gamma_j     route: forward
+//                          (I - P) u = F'(p) - c 1,                        Gamma_j = p' dP_j u           route: adjoint
 //     Gibbs law            Gamma = -Cov_p[F'(p), dV/dtheta]
 //
 // The two routes are the same number. p is a Distribution or the empirical law of a StatePopulation. F' of samples: of

@@ -117,13 +117,13 @@ class GibbsSampler {
   GibbsSampler(V potential, Graph graph, GibbsOptions options = {})
       : potential_(std::move(potential)), graph_(std::move(graph)), options_(options) {}
 
-  void advance(StatePopulation& x, std::span<const double> theta, Moment at) {
+  void advance(StatePopulation& x, std::span<const double> theta, StepKey at) {
     potential_.prepare(theta);
     detail::for_each_sample(options_.workers, x.size(), [&](std::size_t i) { move(x.states[i], at, i); });
   }
 
  private:
-  void move(std::uint32_t& state, Moment at, std::size_t sample) const {
+  void move(std::uint32_t& state, StepKey at, std::size_t sample) const {
     const std::span<const std::uint32_t> neighbours = graph_.neighbours(state);
     // 32 random bits scaled to the number of neighbours: their bias is below degree / 2^32.
     const std::uint64_t choice = options_.noise.bits(Stream::sampling, at, 2, sample, 0);

@@ -3,7 +3,7 @@
 //     p <- p P(theta)                 of the law itself, without noise
 //     x <- k with probability P_xk    of every sample
 //
-// A sample's step is its row summed up to a uniform number of 32 bits, a pure function of (seed, moment, sample).
+// A sample's step is its row summed up to a uniform number of 32 bits, a pure function of (seed, step, sample).
 #pragma once
 
 #include "implicit_diffusion/finite/chain.hpp"
@@ -29,14 +29,14 @@ class ChainSampler {
  public:
   explicit ChainSampler(C chain, ChainOptions options = {}) : chain_(std::move(chain)), options_(options) {}
 
-  void advance(Distribution& d, std::span<const double> theta, Moment) {
+  void advance(Distribution& d, std::span<const double> theta, StepKey) {
     chain_.prepare(theta);
     next_.resize(d.p.size());
     chain_.matrix().multiply_left(d.p, next_);
     d.p.swap(next_);
   }
 
-  void advance(StatePopulation& x, std::span<const double> theta, Moment at) {
+  void advance(StatePopulation& x, std::span<const double> theta, StepKey at) {
     chain_.prepare(theta);
     detail::for_each_sample(options_.workers, x.size(), [&](std::size_t sample) {
       const TransitionRow row = chain_.matrix().row(x.states[sample]);

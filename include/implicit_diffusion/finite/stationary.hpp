@@ -1,13 +1,16 @@
 // The stationary law of a Markov chain on a finite set and its derivative, by linear systems with I - P.
 //
 //     law         pi' (I - P) = 0,  sum pi = 1
-//     forward     gamma' (I - P) = b',  sum gamma = 0          b = dP_j' pi gives gamma = dpi / dtheta_j: one solve a parameter
-//     adjoint     (I - P) u = f - (pi . f) 1,  pi . u = pi . f       d(pi . f) / dtheta_j = pi' dP_j u: one solve for all parameters
+//     forward     gamma' (I - P) = b',  sum gamma = 0              b = dP_j' pi gives gamma = dpi / dtheta_j:
+//                                                                  one solve a parameter
+//     adjoint     (I - P) u = f - (pi . f) 1,  pi . u = pi . f     d(pi . f) / dtheta_j = pi' dP_j u:
+//                                                                  one solve for all parameters
 //
 // u is (I - P + 1 pi')^-1 f. All three need one factorisation of I - P, which is singular and is made regular
 //
 //     dense       by a border of ones (implicit_function.hpp): [I - P', 1; 1', 0];
-//     sparse      by pinning one state: its row and column are left out. The border, or the rank-one term, would fill the factors.
+//     sparse      by pinning one state: its row and column are left out.
+//                 The border, or the rank-one term, would fill the factors.
 //
 // A pinned I - P is an M-matrix with dominant rows and is factorised without exchanges. Its condition number is about
 // the time in which the chain forgets, n^2 for a ring of n states: 10^12 for a million. So every solution is refined,

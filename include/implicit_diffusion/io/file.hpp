@@ -67,9 +67,9 @@ class FileReader {
 };
 
 // Puts the bytes under the name, which may exist (a symbolic link is replaced, not followed). Throws Error: output if
-// no file can be made there, or the name is that of a folder, a pipe or a device, or of a link to one; io, naming the reason and the number of bytes, if one could be made but not filled,
-// flushed or renamed. The old file, if any, is untouched then, and no new one is there; the one exception is a failure
-// of the very last step, flushing the folder.
+// no file can be made there, or the name is that of a folder, a pipe or a device, or of a link to one; io, naming the
+// reason and the number of bytes, if one could be made but not filled, flushed or renamed. The old file, if any, is
+// untouched then, and no new one is there; the one exception is a failure of the very last step, flushing the folder.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 // The same piece by piece: the file has its name when commit() returns. Without commit() nothing is left of it. The

@@ -4,7 +4,8 @@
 //
 //     size_in_bytes(x)         what it takes in a file
 //     give_pieces(x, sink)     calls sink(std::string_view) with all its bytes, in order
-//     take_pieces(x, source)   calls source(std::span<char>) for as many bytes, and puts them where they belong: the value keeps its shape
+//     take_pieces(x, source)   calls source(std::span<char>) for as many bytes, and puts them where they belong:
+//                              the value keeps its shape
 //
 // Here they are for vectors of numbers and for populations (coordinate by coordinate, without what pads them).
 #pragma once

@@ -35,7 +35,7 @@ class Unrolled {
       throw Error(ErrorKind::usage, "method", "unrolled needs a reward and a potential with derivatives");
   }
 
-  void advance(Samples& x, const Theta& theta, Moment at) {
+  void advance(Samples& x, const Theta& theta, StepKey at) {
     before_ = x;
     sampler_.advance(x, theta, at);
   }

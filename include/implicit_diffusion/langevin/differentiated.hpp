@@ -15,7 +15,7 @@
 // as fast as derivatives by hand where these are few.
 #pragma once
 
-#include "implicit_diffusion/langevin/precisions.hpp"
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/simd/dual.hpp"
 
 #include <cstddef>

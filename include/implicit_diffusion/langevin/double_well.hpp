@@ -11,8 +11,8 @@
 // as V grows with the fourth power of x_1, a sample far outside may escape at any step size.
 #pragma once
 
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -7,7 +7,8 @@
 //     prepare(theta)                                all that follows is at this theta
 //     add_values(x, c, f)                           f_i += c V(x_i)
 //     add(x, w, sum)                                sum += sum_i w_i grad_theta V(x_i)
-//     step(x, step, nonfinite)                      x_i <- x_i - g grad_x V(x_i) + sqrt(2 g) z_i; sets nonfinite where a sample no longer is
+//     step(x, step, nonfinite)                      x_i <- x_i - g grad_x V(x_i) + sqrt(2 g) z_i;
+//                                                   sets nonfinite where a sample no longer is
 //     step_and_add(x, step, nonfinite, w, sum)      both, with V evaluated once: the gradient is that before the step
 //     find_inadmissible(theta)                      the first parameter outside the domain of V
 //     fits(theta), fits(samples)                    whether they have the shape that V asks for
@@ -32,7 +33,7 @@ namespace implicit_diffusion {
 
 struct LangevinStep {
   Noise noise;  // of Stream::sampling
-  Moment key;
+  StepKey key;
   double size;  // g
 };
 

@@ -1,7 +1,8 @@
 // Gradient estimators for Gibbs laws pi*(theta) ~ exp(-V(., theta)). All of them are the theta-gradient of a signed
 // weighting of samples,
 //
-//     Gamma = sum_i w_i grad_theta V(x_i, theta)    over the population and, where there is one, a batch of reference samples
+//     Gamma = sum_i w_i grad_theta V(x_i, theta)    over the population and, where there is one,
+//                                                   a batch of reference samples
 //
 // because d E_pi[f] / dtheta = -Cov_pi[f, grad_theta V]. The objective is a sum of terms (langevin/terms.hpp), each
 // with its weights:
@@ -192,7 +193,7 @@ class LangevinEngine : public Langevin<T>, public GradientEstimator<T> {
                  Normaliser normaliser = Normaliser::n_minus_1)
       : Langevin<T>(energy, options), GradientEstimator<T>(energy, std::move(terms), {normaliser, options.workers}) {}
 
-  void advance_and_estimate(Samples& x, const Theta& theta, Moment at, Theta& gradient) {
+  void advance_and_estimate(Samples& x, const Theta& theta, StepKey at, Theta& gradient) {
     this->begin(x, theta);
     const LangevinStep step = this->step(at);
     this->estimate_with(this->energy(), x, at.round, gradient, [&](std::size_t k, auto&&... request) {

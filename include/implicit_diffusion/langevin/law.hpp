@@ -4,7 +4,7 @@
 // loop.
 #pragma once
 
-#include "implicit_diffusion/langevin/precisions.hpp"
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/population.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 

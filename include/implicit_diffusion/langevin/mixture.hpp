@@ -1,6 +1,7 @@
 // The full Gaussian mixture: weights, means and covariances are all parameters.
 //
-//     V(x, theta) = -log sum_i s_i (2 pi)^(-d/2) det(S_i)^(-1/2) exp(-kappa (x - m_i)' S_i^-1 (x - m_i)),    s = softmax(w)
+//     V(x, theta) = -log sum_i s_i (2 pi)^(-d/2) det(S_i)^(-1/2) exp(-kappa (x - m_i)' S_i^-1 (x - m_i)),
+//     s = softmax(w)
 //
 // kappa = 1/2 is the density of N(m_i, S_i). (kappa = 1, the paper's printed formula, has covariances S_i / 2; it is
 // kept for comparison.) With P_i = S_i^-1, y_i = P_i (x - m_i) and responsibilities r_i:
@@ -10,17 +11,18 @@
 //
 // theta = (w, then all m_i, then all covariances). A covariance is either
 //
-//   direct     the d x d entries of S_i as independent numbers. A symmetric start stays symmetric; a step may leave the positive definite
-//              cone, which find_inadmissible() notices.
-//   cholesky   the lower triangle of L_i, row by row, with the logarithm of its diagonal: S_i = L_i L_i' is positive definite always.
+//   direct     the d x d entries of S_i as independent numbers. A symmetric start stays symmetric;
+//              a step may leave the positive definite cone, which find_inadmissible() notices.
+//   cholesky   the lower triangle of L_i, row by row, with the logarithm of its diagonal:
+//              S_i = L_i L_i' is positive definite always.
 //              dV/dL_ab = r (delta_ab / L_aa - 2 kappa y_a u_b), u = L' y, a >= b.
 //
 // Step sizes do not carry over from one to the other.
 #pragma once
 
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <array>

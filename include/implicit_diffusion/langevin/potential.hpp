@@ -14,9 +14,11 @@
 // differentiated.hpp takes the value alone and does the rest. More that a potential may know about itself, each
 // optional:
 //
-//     static constexpr std::size_t fixed_dimension;                 where it has but one: then a point is kept in registers
+//     static constexpr std::size_t fixed_dimension;                 where it has but one:
+//                                                                   then a point is kept in registers
 //     evaluate_in<D>(x, grad_x, grad_theta) const;                  evaluate with the dimension as a constant
-//     terms<D>, from_terms<D>, shift, factor                        evaluation in two parts, theta-gradients cheap to sum: see kernel.hpp
+//     terms<D>, from_terms<D>, shift, factor                        evaluation in two parts,
+//                                                                   theta-gradients cheap to sum: see kernel.hpp
 //     std::optional<std::size_t> find_inadmissible(theta) const;    a parameter outside its domain
 //     std::optional<double> largest_stable_step() const;            of the Langevin chain, at the prepared theta
 //     GaussianMixture law(theta) const;                             pi*(theta), where it is a mixture of Gaussians
@@ -89,7 +91,7 @@ class Potential : public PointwiseTiles<Real> {
   // One pass over a block: see langevin/kernel.hpp.
   void pass(Block<Real> x, const Pass<Real>& request) const { model_->pass(x, request); }
   // A pass that moves nothing.
-  void look(Block<const Real> x, const Pass<Real>& request) const {
+  void evaluate(Block<const Real> x, const Pass<Real>& request) const {
     model_->pass({const_cast<Real*>(x.data), x.stride, x.size, x.dimension, x.first}, request);
   }
 
@@ -99,7 +101,7 @@ class Potential : public PointwiseTiles<Real> {
     values(x, v.data());
     for (std::size_t i = 0; i < x.size; ++i) f[i] += static_cast<Real>(c) * v[i];
   }
-  void add(ConstTile x, const Request& request) const { look(x, request); }
+  void add(ConstTile x, const Request& request) const { evaluate(x, request); }
   void step_and_add(Tile x, const LangevinStep& step, bool& nonfinite, Request request) const {
     BlockArray<float> z(x.dimension);
     this->normals(step.noise, Stream::sampling, step.key, x, z.data());
@@ -113,7 +115,7 @@ class Potential : public PointwiseTiles<Real> {
   // With known weights: the sums of a pass whose signals they are.
   void add(ConstTile x, const Real* w, Sum sum) const {
     std::vector<double> sums(1 + 2 * parameters(), 0.0);
-    look(x, {.sums = sums.data(), .signal = w});
+    evaluate(x, {.sums = sums.data(), .signal = w});
     for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += sums[1 + parameters() + j];
   }
   void step_and_add(Tile x, const LangevinStep& step, bool& nonfinite, const Real* w, Sum sum) const {
@@ -123,9 +125,9 @@ class Potential : public PointwiseTiles<Real> {
   }
 
   // V(x_i).
-  void values(Block<const Real> x, Real* out) const { look(x, {.values = out}); }
+  void values(Block<const Real> x, Real* out) const { evaluate(x, {.values = out}); }
   // dV/dx_j (x_i), by coordinate; room for a whole block.
-  void gradient(Block<const Real> x, Real* out) const { look(x, {.gradient = out}); }
+  void gradient(Block<const Real> x, Real* out) const { evaluate(x, {.gradient = out}); }
   // Adds sum_i (d/dx dV/dtheta)(x_i) . u_i, with the directions u by coordinate. Only for potentials of any number
   // type.
   void add_weighted_mixed(ConstTile x, const Real* u, double* sums) const { model_->add_weighted_mixed(x, u, sums); }

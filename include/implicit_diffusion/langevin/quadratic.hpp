@@ -6,9 +6,9 @@
 // P^-1).
 #pragma once
 
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 
 #include <cstddef>
 #include <optional>

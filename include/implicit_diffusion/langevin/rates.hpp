@@ -14,7 +14,8 @@
 //
 // The theorems bound the average of |grad l|^2 up to K steps, or up to the time T, by a constant times
 //
-//     K^max(a + b - 1, -a, -b)       for gamma_k = c_1 k^-a, eps_k = k^-b: K^(-1/3) at a = b = 1/3, K^0, nothing, at a = b = 1/2
+//     K^max(a + b - 1, -a, -b)       for gamma_k = c_1 k^-a, eps_k = k^-b:
+//                                    K^(-1/3) at a = b = 1/3, K^0, nothing, at a = b = 1/2
 //     T^(-1/2)                       for the flow
 //
 // up to logarithms and over all problems. On one problem the average falls as 1/K once theta has arrived, faster than

@@ -2,9 +2,9 @@
 // parameter D in their call take the dimension as a constant there, 0 where it is not one.
 #pragma once
 
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>

@@ -37,7 +37,7 @@ class Langevin {
 
   explicit Langevin(E energy, LangevinOptions options = {}) : energy_(std::move(energy)), options_(options) {}
 
-  void advance(Samples& x, const Theta& theta, Moment at) {
+  void advance(Samples& x, const Theta& theta, StepKey at) {
     begin(x, theta);
     const LangevinStep s = step(at);
     E::for_each(options_.workers, E::tiles(x), [&](std::size_t k) { energy_.step(E::tile(x, k), s, nonfinite(k)); });
@@ -56,7 +56,7 @@ class Langevin {
     energy_.prepare(theta);
     nonfinite_.assign(E::tiles(x), {});
   }
-  LangevinStep step(Moment at) const { return {options_.noise, at, options_.step_size(at.round)}; }
+  LangevinStep step(StepKey at) const { return {options_.noise, at, options_.step_size(at.round)}; }
   bool& nonfinite(std::size_t k) { return nonfinite_[k].up; }
 
   const E& energy() const { return energy_; }

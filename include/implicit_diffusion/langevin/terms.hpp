@@ -1,10 +1,10 @@
 // Terms of the objective for Gibbs laws pi ~ exp(-V), whose sum a gradient estimator (langevin/estimator.hpp)
 // differentiates:
 //
-//     -lambda E_pi[R]                  RewardTerm
-//     beta KL(pi || base)              BaseTerm
-//     beta KL(reference || pi)         ReferenceTerm; references are fixed, minibatches of data, or drawn from a mixture
-//     -beta log integral exp(-V)       MarginalLikelihoodTerm
+//     -lambda E_pi[R]                 RewardTerm
+//     beta KL(pi || base)             BaseTerm
+//     beta KL(reference || pi)        ReferenceTerm; references are fixed, minibatches of data, or drawn from a mixture
+//     -beta log integral exp(-V)      MarginalLikelihoodTerm
 #pragma once
 
 #include "implicit_diffusion/langevin/reward.hpp"

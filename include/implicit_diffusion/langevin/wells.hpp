@@ -4,8 +4,9 @@
 //
 // q = 2 is the unit covariance of the authors' program; q = 1 is the paper's formula (covariance I/2).
 //
-//   SoftmaxWells     w = softmax(theta)                  grad_theta_i = w_i - r_i            Z does not depend on theta
-//   LogisticWells    w_i = e + (1 - e) sigmoid(theta_i)   grad_theta_i = -r_i w_i' / w_i      Z is proportional to the sum of the w_i
+//   SoftmaxWells     w = softmax(theta)                    grad_theta_i = w_i - r_i          Z does not depend on theta
+//   LogisticWells    w_i = e + (1 - e) sigmoid(theta_i)    grad_theta_i = -r_i w_i' / w_i    Z is proportional to the
+//                                                                                            sum of the w_i
 //
 // with the responsibilities r_i = w_i exp(-|x - c_i|^2 / q) / sum_j (the same), and for both
 //
@@ -17,9 +18,9 @@
 // - |x - c_i|^2 / q), twice as slow, right for wells anywhere.
 #pragma once
 
+#include "implicit_diffusion/langevin/constants.hpp"
 #include "implicit_diffusion/langevin/kernel.hpp"
 #include "implicit_diffusion/langevin/law.hpp"
-#include "implicit_diffusion/langevin/precisions.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <cstddef>

@@ -27,7 +27,7 @@ template <class Sigma, class Gamma, class Population, class Theta>
 bool sample_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, const Theta& theta, std::int64_t step,
                          Theta& gradient) {
   if constexpr (std::same_as<Sigma, Gamma> &&
-                requires { sigma.sample_and_estimate(p, theta, Moment{step}, gradient); }) {
+                requires { sigma.sample_and_estimate(p, theta, StepKey{step}, gradient); }) {
     if (&sigma == &gamma) {
       sigma.sample_and_estimate(p, theta, {.round = step}, gradient);
       return true;

@@ -52,7 +52,7 @@ template <class Sigma, class Gamma, class Population, class Theta>
 void advance_and_estimate(Sigma& sigma, Gamma& gamma, Population& p, const Theta& theta, std::int64_t step,
                           Theta& gradient) {
   if constexpr (std::same_as<Sigma, Gamma> &&
-                requires { sigma.advance_and_estimate(p, theta, Moment{step}, gradient); }) {
+                requires { sigma.advance_and_estimate(p, theta, StepKey{step}, gradient); }) {
     if (&sigma == &gamma) return sigma.advance_and_estimate(p, theta, {.round = step}, gradient);
   }
   gamma.estimate(p, theta, step, gradient);

@@ -1,4 +1,4 @@
-// Noise: standard normals and uniforms that are a pure function of (seed, stream, moment, sample, coordinate).
+// Noise: standard normals and uniforms that are a pure function of (seed, stream, step, sample, coordinate).
 //
 // There is no state, so any number can be asked for again, in any order, on any thread: an adjoint regenerates the path
 // it goes back along, a resumed run continues with the numbers of an uninterrupted one, and no result depends on how
@@ -43,7 +43,7 @@ enum class Stream : std::uint8_t { initial, sampling, reference, component, mini
 
 // When a sampling step happens: round is the outer step at which its chain started (negative for the slots with which a
 // queue is warm-started), index the number of steps since.
-struct Moment {
+struct StepKey {
   std::int64_t round = 0;
   std::int64_t index = 0;
 };
@@ -51,7 +51,7 @@ struct Moment {
 // Lanes of a vector of samples: part of the definition of the noise, whatever the machine has.
 inline constexpr std::size_t noise_lanes = 16;
 
-// The noise of one stream at one moment, as a kernel takes it along: key and counter of Philox, but for c0.
+// The noise of one stream at one step, as a kernel takes it along: key and counter of Philox, but for c0.
 struct NoiseKey {
   PhiloxKey key;
   std::array<std::uint32_t, 3> counter;  // c1, c2, c3
@@ -108,23 +108,23 @@ class Noise {
 
   std::uint64_t seed() const { return seed_; }
 
-  NoiseKey at(Stream stream, Moment moment) const;
+  NoiseKey at(Stream stream, StepKey step) const;
 
   // One standard normal: the definition. dimension >= 1, coordinate < dimension.
-  float normal(Stream stream, Moment moment, std::size_t dimension, std::size_t sample, std::size_t coordinate) const;
+  float normal(Stream stream, StepKey step, std::size_t dimension, std::size_t sample, std::size_t coordinate) const;
 
   // The 32 random bits of a request, and the uniform (bits + 1/2) 2^-32 in (0, 1). They are the bits its normal is made
   // of: do not take both from one stream.
-  std::uint32_t bits(Stream stream, Moment moment, std::size_t dimension, std::size_t sample,
+  std::uint32_t bits(Stream stream, StepKey step, std::size_t dimension, std::size_t sample,
                      std::size_t coordinate) const;
-  double uniform(Stream stream, Moment moment, std::size_t dimension, std::size_t sample, std::size_t coordinate) const;
+  double uniform(Stream stream, StepKey step, std::size_t dimension, std::size_t sample, std::size_t coordinate) const;
 
   // The normals of samples 16 first_group to 16 (first_group + groups) - 1, vector after vector:
   //
   //     out[((g - first_group) dimension + coordinate) 16 + lane] = normal(..., 16 g + lane, coordinate)
   //
   // bit for bit. Fastest when first_group is a multiple of 4: then blocks are used whole.
-  void normals(Stream stream, Moment moment, std::size_t dimension, std::size_t first_group, std::size_t groups,
+  void normals(Stream stream, StepKey step, std::size_t dimension, std::size_t first_group, std::size_t groups,
                float* out) const;
 
  private:

@@ -31,7 +31,7 @@ struct Series {
 };
 
 // A horizontal line to compare with: a threshold, a known optimum.
-struct Level {
+struct ReferenceLine {
   double y;
   std::string label;
 };
@@ -41,7 +41,7 @@ struct LineChart {
   std::string x_label;
   std::string y_label;
   std::vector<Series> series = {};
-  std::vector<Level> levels = {};
+  std::vector<ReferenceLine> reference_lines = {};
   bool log_x = false;
   bool log_y = false;
   std::vector<double> also_y = {};  // the axis reaches these too: charts that have them in common can be compared

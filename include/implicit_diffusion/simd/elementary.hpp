@@ -27,7 +27,8 @@
 //
 //     log(0) = -inf, log(x < 0) = NaN, log(1) = 0, log(inf) = inf; subnormal x are taken as they are;
 //
-//     sigmoid(-inf) = 0, sigmoid(inf) = 1; softplus(-inf) = 0, softplus(inf) = inf; tanh and erf of -inf and inf are -1 and 1.
+//     sigmoid(-inf) = 0, sigmoid(inf) = 1; softplus(-inf) = 0, softplus(inf) = inf;
+//     tanh and erf of -inf and inf are -1 and 1.
 //
 // Polynomials are minimax fits of our own (Remez, then rounded to the type); the error stated with each is relative to
 // the result.

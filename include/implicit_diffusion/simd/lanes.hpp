@@ -10,7 +10,7 @@
 #pragma once
 
 #include "implicit_diffusion/random/philox.hpp"
-#include "implicit_diffusion/simd/level.hpp"
+#include "implicit_diffusion/simd/isa.hpp"
 #include "implicit_diffusion/simd/number.hpp"
 
 #include <cstddef>

@@ -5,7 +5,8 @@
 // specialising NumberTraits and overloading the functions. What a kernel may rely on:
 //
 //     Scalar<Real>   one lane: Real(Scalar) broadcasts it
-//     Integer<Real>  as many signed integers of the same size, for work on bits: + - & | ^ wrap_add wrap_subtract, shifts
+//     Integer<Real>  as many signed integers of the same size, for work on bits:
+//                    + - & | ^ wrap_add wrap_subtract, shifts
 //     width<Real>    the number of lanes
 //     a < b, ...     a mask (bool for one number); select(mask, a, b) takes a where it is true, b elsewhere
 //

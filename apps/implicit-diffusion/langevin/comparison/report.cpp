@@ -101,11 +101,11 @@ std::optional<report::Figure> threshold_figure(const std::vector<ComparisonRow>&
   }
   if (const ComparisonRow* implicit = find_row(rows, Method::implicit))
     for (const auto& t : implicit->reached)
-      if (std::isfinite(cost_of(t))) chart.levels.push_back({cost_of(t), "implicit to " + minus(t.value)});
+      if (std::isfinite(cost_of(t))) chart.reference_lines.push_back({cost_of(t), "implicit to " + minus(t.value)});
   if (chart.series.empty()) return std::nullopt;
   std::string caption =
       "Medians over the seeds; smaller is better. In a gap, more than half of the seeds never reached the value.";
-  if (!chart.levels.empty()) caption += " Dotted lines show Implicit Diffusion, which has T = 1.";
+  if (!chart.reference_lines.empty()) caption += " Dotted lines show Implicit Diffusion, which has T = 1.";
   return report::Figure{report::to_svg(chart), caption + missing};
 }
 

@@ -19,17 +19,17 @@
 
 namespace implicit_diffusion {
 
-enum class Level { baseline, v3, v4 };
+enum class Isa { baseline, v3, v4 };
 
-std::string_view to_string(Level level);
+std::string_view to_string(Isa level);
 
 // The best level of this machine.
-Level machine_level();
+Isa machine_isa();
 
-// The level the library's kernels run at: the machine's unless use_level() said otherwise.
-Level active_level();
+// The level the library's kernels run at: the machine's unless use_isa() said otherwise.
+Isa active_isa();
 
 // Chooses a level for the whole program, before work begins. Throws a usage Error where the machine lacks it.
-void use_level(Level level);
+void use_isa(Isa level);
 
 }  // namespace implicit_diffusion
