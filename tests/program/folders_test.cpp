@@ -65,6 +65,37 @@ TEST(Overwrite, RemovesOnlyWhatTheProgramWrote) {
 }
 
 // It has a configuration alone, as one that was killed at its beginning.
+TEST(Overwrite, DoesNotFollowLinks) {
+  const Folder folder;
+  write(folder / "x.toml", small_experiment);
+  const auto words = [](const std::string& output) {
+    return Words{"run", "x.toml", "--quiet", "--no-report", "--output", output};
+  };
+  for (const char* place : {"r", "theirs", "p/a"}) ASSERT_EQ(run(folder, words(place)).code, 0);
+  fs::create_symlink("../theirs", folder / "r/seed-7");
+  fs::create_symlink("../p", folder / "r/settings");
+  fs::remove_all(folder / "r/checkpoints");
+  fs::create_symlink("../theirs/checkpoints", folder / "r/checkpoints");
+  const auto theirs = tree(folder / "theirs"), other = tree(folder / "p");
+  run(folder, words("r") + Words{"--overwrite", "--steps", "0"});
+  EXPECT_TRUE(tree(folder / "p") == other);
+  for (const auto& [name, bytes] : theirs) EXPECT_TRUE(tree(folder / "theirs")[name] == bytes) << name;
+}
+
+TEST(Overwrite, RefusesAFolderWithARunInProgressInIt) {
+  const Folder folder;
+  write(folder / "x.toml", small_experiment);
+  const Words words{"run", "x.toml", "--quiet", "--no-report", "--output", "r"};
+  ASSERT_EQ(run(folder, words).code, 0);
+  fs::create_directory(folder / "r/seed-9");
+  const auto before = tree(folder / "r");
+  const implicit_diffusion::io::FolderLock another(folder / "r/seed-9");
+  const Result result = run(folder, words + Words{"--overwrite"});
+  EXPECT_EQ(result.code, 73);
+  EXPECT_TRUE(is_error_line(result.err, {"seed-9"}));
+  EXPECT_TRUE(tree(folder / "r") == before);
+}
+
 TEST(Overwrite, IsNeededForARunWithoutResults) {
   const Folder folder;
   write(folder / "x.toml", small_experiment);

@@ -43,7 +43,8 @@ std::string wells(double step, double distance, const std::string& more = "") {
 
 // At 1.9 of a limit of 2 the variance is 1 / (1 - 0.95) = 20 times the law's.
 TEST(Warnings, OfAStepNearItsLimit) {
-  expect_warnings(wells(1.9, 1), {"step-size"}, {"95 %", "largest stable step, 2 ", "20 times the variance"});
+  expect_warnings(wells(1.9, 1), {"step-size"},
+                  {"95 %", "largest stable step at the last theta (2)", "20 times the variance"});
   expect_warnings(wells(1.0, 1), {"step-size"}, {"50 %", "2 times the variance"});
   expect_warnings(wells(0.9, 1), {});
 }
@@ -77,7 +78,7 @@ std::string gaussian(double learning_rate) {
 // theta - 3 falls as e^(-rate k) with a rate of about learning_rate: by 2e-4 of the way after 2000 steps, or by all of
 // it.
 TEST(Warnings, OfThetaThatStillMoves) {
-  expect_warnings(gaussian(1e-4), {"still-moving"}, {"exact reward", "of its whole change", "--steps"});
+  expect_warnings(gaussian(1e-4), {"still-moving"}, {"exact reward", "of its total change", "--steps"});
   expect_warnings(gaussian(0.05), {});
 }
 
@@ -101,7 +102,7 @@ std::string sampled(double distance) {
       distance);
 }
 TEST(Warnings, OfSamplesThatDoNotCross) {
-  expect_warnings(sampled(6), {"mixing"}, {"mode 1 has 100.0 % of them and the weight 50.0 %", "variation 0.50"});
+  expect_warnings(sampled(6), {"mixing"}, {"mode 1 holds 100.0 % of the samples but 50.0 %", "variation 0.50"});
   expect_warnings(sampled(1.5), {});
 }
 
@@ -115,8 +116,28 @@ std::string double_well(double barrier) {
       barrier);
 }
 TEST(Warnings, OfSamplesThatStayInOneHalfOfADoubleWell) {
-  expect_warnings(double_well(12), {"mixing"}, {"mode 1 has 100.0 %"});
+  expect_warnings(double_well(12), {"mixing"}, {"mode 1 holds 100.0 %"});
   expect_warnings(double_well(1), {});
+}
+
+// ---- worse than at the start
+
+// With samples that lag behind it, theta swings further and further beyond the centre of the reward.
+TEST(Warnings, OfAnObjectiveThatGotWorse) {
+  const auto gaussian = [](double learning_rate) {
+    return fmt::format(
+        "steps = 300\nstep_size = 0.1\nlearning_rate = {}\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n"
+        "[reward]\nkind = \"quadratic\"\ncentre = [1.0]\n[start]\ntheta = [0.0]\n",
+        learning_rate);
+  };
+  const Folder folder;
+  write(folder / "mine.toml", gaussian(1.0));
+  const Result result = run(folder, {"run", "mine.toml", "--quiet", "--output", "run"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Words found = kinds(json(folder / "run/summary.json"));
+  EXPECT_EQ(std::count(found.begin(), found.end(), "worse"), 1) << result.err;
+  EXPECT_NE(result.err.find("the objective got worse: it was 2 at the start and is "), std::string::npos) << result.err;
+  expect_warnings(gaussian(0.01), {});
 }
 
 // ---- heavy tails

@@ -222,9 +222,9 @@ class Run {
         warning_kind::heavy_tails,
         fmt::format(
             "the gradient rests on a few samples: among {} groups of {} the largest 1 % have {:.0f} % of its "
-            "variance (of normal numbers 8 %), so that most batches of {} miss what counts, and theta may have "
-            "stopped short or gone astray; the modes of the base are too far apart for gradients along paths: a "
-            "larger batch may help, modes closer together do",
+            "variance (8 % would be normal), so most batches of {} contain none of the samples that matter, and theta "
+            "may have stopped short or gone astray. The modes of the base are too far apart for gradients along "
+            "paths: bring them closer together; a larger batch helps little",
             groups, samples, 100 * found.tail_share, c_.batch)};
   }
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 #include <system_error>
 #include <thread>
 
@@ -37,10 +38,30 @@ constexpr const char* settings_folder = "settings";
 
 bool is_run_file(const fs::path& name) { return std::ranges::find(run_files, name) != run_files.end(); }
 
+// What is in a folder itself: nothing where a link leads elsewhere, to what is not this run's.
+std::vector<fs::path> list_own(const fs::path& folder) {
+  std::error_code error;
+  return fs::is_symlink(folder, error) ? std::vector<fs::path>() : io::list_directory(folder);
+}
+
 // The folders that may have a run in them, below one that has: of repeats, and of settings.
 std::vector<fs::path> inner_folders(const fs::path& folder) {
-  std::vector<fs::path> all = io::list_directory(folder / settings_folder);
+  std::vector<fs::path> all = list_own(folder / settings_folder);
   std::ranges::copy_if(io::list_directory(folder), std::back_inserter(all), is_repeat);
+  std::erase_if(all, [](const fs::path& p) {
+    std::error_code error;
+    return !fs::is_directory(fs::symlink_status(p, error));
+  });
+  return all;
+}
+
+// Throws an Error if another run is writing to one of them. They stay locked as long as the result lives.
+std::vector<std::unique_ptr<io::FolderLock>> lock_inner(const fs::path& folder) {
+  std::vector<std::unique_ptr<io::FolderLock>> all;
+  for (const fs::path& p : inner_folders(folder)) {
+    all.push_back(std::make_unique<io::FolderLock>(p));
+    std::ranges::move(lock_inner(p), std::back_inserter(all));
+  }
   return all;
 }
 
@@ -91,7 +112,7 @@ void remove_run(const fs::path& folder, bool with_configuration) {
   }
   remove_if_empty(folder / settings_folder);
   if (!has_run(folder)) return;
-  for (const fs::path& p : io::list_directory(folder / checkpoints_folder))
+  for (const fs::path& p : list_own(folder / checkpoints_folder))
     if (io::is_checkpoint(p)) remove_file(p);
   remove_if_empty(folder / checkpoints_folder);
   for (const char* name : run_files)
@@ -174,6 +195,7 @@ void OpenFolder::make(bool overwrite) {
     throw Error(ErrorKind::output, io::display(path),
                 "exists and is not empty; --output names another folder, --overwrite replaces the run in it, --resume "
                 "continues it");
+  const auto locks = lock_inner(path);
   is_new_ = true;
   remove_run(path, false);
 }

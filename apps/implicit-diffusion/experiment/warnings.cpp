@@ -21,7 +21,7 @@ std::optional<Warning> warn_if_moving(std::string_view what, std::span<const dou
   return Warning{
       warning_kind::still_moving,
       fmt::format("the run ended before theta had settled: over its last tenth the {} changed by {:.3g}, {:.0f} "
-                  "% of its whole change; more steps (--steps) or a larger learning_rate may help",
+                  "% of its total change; more steps (--steps) or a larger learning_rate may help",
                   what, t->change, 100 * std::abs(t->change) / t->total)};
 }
 

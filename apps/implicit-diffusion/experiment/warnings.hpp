@@ -4,6 +4,7 @@
 //
 //     step-size       the step of the Langevin chain is so large that its law is another
 //     still-moving    the objective still changed as the run ended
+//     worse           the objective ended worse than it began
 //     mixing          the samples are not spread over the modes as the law is
 //     heavy-tails     the gradient rests on a few samples
 //
@@ -22,6 +23,7 @@ namespace program {
 namespace warning_kind {
 inline constexpr const char* step_size = "step-size";
 inline constexpr const char* still_moving = "still-moving";
+inline constexpr const char* worse = "worse";
 inline constexpr const char* mixing = "mixing";
 inline constexpr const char* heavy_tails = "heavy-tails";
 }  // namespace warning_kind

@@ -23,7 +23,8 @@ std::optional<Ends> ends_of(const std::vector<double>* column, bool log) {
 
 std::string change_text(double from, double to) {
   // What rounding leaves of a zero is a zero.
-  const auto text = [&](double v) { return four_digits(std::abs(v) < 1e-9 * std::abs(to - from) ? 0.0 : v); };
+  const double nothing = 1e-9 * std::min(1.0, std::abs(to - from));
+  const auto text = [&](double v) { return four_digits(std::abs(v) < nothing ? 0.0 : v); };
   const std::string a = text(from), b = text(to);
   if (a == b) return "stayed at " + a;
   return fmt::format("{} from {} to {}", to > from ? "rose" : "fell", a, b);

@@ -129,11 +129,11 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
   if (!samples.values.empty()) law.series.push_back(density("samples", shares, bins));
   gradient.exact(c.start, g);
   law.series.push_back(density("at the start", gradient.law(), curve_points));
-  // Dots, as it may lie under the learnt one.
+  // Dashes, as it may lie upon the learnt one.
   report::Series optimum = density("best distribution", ring.best_law, curve_points);
-  constexpr std::size_t dot = 8;
+  constexpr std::size_t period = 8;
   for (std::size_t i = 0; i < optimum.y.size(); ++i)
-    if (i % dot != 0) optimum.y[i] = Figures::none;
+    if (i % period >= period / 2) optimum.y[i] = Figures::none;
   law.series.push_back(std::move(optimum));
   const std::span<const double> r = ring.objective.reward();
   report::Series rewards{""};

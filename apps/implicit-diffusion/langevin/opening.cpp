@@ -112,15 +112,19 @@ std::optional<SampledReward> sampled_reward(const RunFiles& run) {
   return SampledReward{mean, std::sqrt(std::max(squares / n - mean * mean, 0.0) / (n - 1))};
 }
 
-// Whether the samples earn what the distribution pi*(theta) earns. The steps of a chain are finite, which moves a mean
-// by a few percent; 10 % and 4 standard errors are allowed.
+// Whether the samples earn what the distribution pi*(theta) earns. The steps of a chain are finite, which spreads its
+// samples wider than pi* and moves a mean by a few percent.
 std::string judge_samples(const RunFiles& run, double exact) {
   const std::optional<SampledReward> sampled = sampled_reward(run);
   if (!sampled) return {};
   const double off = std::abs(sampled->mean - exact);
-  const bool agree = off <= std::max(0.1 * std::abs(exact), 4 * sampled->standard_error);
-  return fmt::format("The samples {}: their own mean reward is {}, with a standard error of {}.",
-                     agree ? "agree" : "do not follow that distribution yet", four_digits(sampled->mean),
+  const char* const judgement =
+      off <= 2 * sampled->standard_error ? "The samples agree: their mean reward is"
+      : off <= std::max(0.1 * std::abs(exact), 4 * sampled->standard_error)
+          ? "The samples nearly agree, and differ a little because the steps of the chain are finite: their mean "
+            "reward is"
+          : "The samples do not follow that distribution: their mean reward is";
+  return fmt::format("{} {}, with a standard error of {}.", judgement, four_digits(sampled->mean),
                      minus(fmt::format("{:.2g}", sampled->standard_error)));
 }
 

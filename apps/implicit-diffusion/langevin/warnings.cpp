@@ -27,8 +27,8 @@ std::optional<Warning> warn_of_step(const LangevinConfiguration& c, const RunSta
                                1 / (1 - g / *limit))
                  : std::string("the chain is not stable, and its samples do not follow the law");
   return Warning{warning_kind::step_size,
-                 fmt::format("step_size, {:.6g} at the end, is {:.0f} % of the largest stable step, {:.6g} at the last "
-                             "theta: {}; with a step_size of {:.3g} it would be {:.3g} times",
+                 fmt::format("step_size ({:.6g} at the end) is {:.0f} % of the largest stable step at the last theta "
+                             "({:.6g}): {}; with a step_size of {:.3g} it would be {:.3g} times",
                              g, 100 * g / *limit, *limit, bias, fine * *limit, 1 / (1 - fine))};
 }
 
@@ -43,6 +43,43 @@ std::optional<Warning> warn_of_figures(const LangevinConfiguration& c, const Row
     if (auto warning = warn_if_moving(f.label, values)) return warning;
   }
   return std::nullopt;
+}
+
+// The objective at each row, -lambda E[R] + beta KL(reference || pi) + beta KL(pi || base), of exact figures; NaN where
+// one of them is not known.
+std::vector<double> exact_objective(const LangevinConfiguration& c, const RowRecorder& rows) {
+  std::vector<double> sum(rows.column("step").size());
+  const auto add = [&](double weight, const char* key) {
+    const std::vector<double> values = rows.column(key);
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * values[i];
+  };
+  if (c.reward) add(-c.reward->lambda, "exact_reward");
+  if (c.reference)
+    add(c.reference->data ? -c.reference->beta : c.reference->beta,
+        c.reference->data ? "data_log_likelihood" : "exact_kl");
+  if (c.base) add(c.base->beta, "base_kl");
+  return sum;
+}
+
+// The median of the objective over the last tenth is worse than the start. A run that starts at the optimum and moves about
+// it is not told so: a tenth of the reward and 0.05 nats of a divergence are allowed.
+std::optional<Warning> warn_if_worse(const LangevinConfiguration& c, const RowRecorder& rows) {
+  constexpr double of_reward = 0.1, nats = 0.05;
+  if (c.method == Method::unrolled) return std::nullopt;  // whose objective is another
+  const std::vector<double> f = exact_objective(c, rows);
+  double allowed = 0;
+  if (c.reward) allowed += of_reward * std::abs(c.reward->lambda * rows.column("exact_reward").front());
+  if (c.reference) allowed += nats * c.reference->beta;
+  if (c.base) allowed += nats * c.base->beta;
+  std::vector<double> last(f.end() - static_cast<std::ptrdiff_t>((f.size() + 9) / 10), f.end());
+  if (std::ranges::any_of(last, [](double v) { return std::isnan(v); })) return std::nullopt;
+  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
+  std::ranges::nth_element(last, middle);
+  if (f.size() < 2 || !(*middle - f.front() > allowed)) return std::nullopt;
+  return Warning{warning_kind::worse,
+                 fmt::format("the objective got worse: it was {:.4g} at the start and is {:.4g} at "
+                             "the end; a smaller learning_rate or more samples may help",
+                             f.front(), *middle)};
 }
 
 // The modes of the law: the components of a mixture. A double well has none, but two halves that mirror each other.
@@ -75,9 +112,9 @@ std::optional<Warning> warn_of_mixing(const LangevinConfiguration& c, const RunS
   return Warning{
       warning_kind::mixing,
       fmt::format(
-          "the samples are not spread over the modes as the law at the last theta is: mode {} has {:.1f} % of "
-          "them and the weight {:.1f} % (total variation {:.2f}); they cross between modes too rarely for theta's "
-          "pace, if they do at all: more steps, a smaller learning_rate or modes closer together may help",
+          "the samples have not kept up with theta: mode {} holds {:.1f} % of the samples but {:.1f} % of the "
+          "distribution at the last theta (total variation {:.2f}). Samples rarely cross between modes that are far "
+          "apart; more steps, a smaller learning_rate or a start that covers all modes may help",
           o.furthest + 1, 100 * o.shares[o.furthest], 100 * law->weights[o.furthest], o.total_variation)};
 }
 
@@ -92,6 +129,7 @@ std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const Run
     if (w) all.push_back(std::move(*w));
   };
   add(warn_of_step(c, state, potential));
+  if (moves_theta(c.method)) add(warn_if_worse(c, rows));
   if (shortened) return all;
   if (moves_theta(c.method)) add(warn_of_figures(c, rows));
   add(warn_of_mixing(c, state, potential));
