@@ -301,6 +301,17 @@ covariances = [[[0.0001]], [[2.0]]]
   }
 }
 
+// From N(0, I) some points of a steep double well run away with the step of the run, which starts nearer to the wells.
+TEST(Check, FindsPointsOfASteepDoubleWell) {
+  const Folder folder;
+  write(folder / "mine.toml",
+        "step_size = 0.02\n[potential]\nkind = \"double-well\"\ndimension = 1\nhalf_distance = 1.0\n"
+        "[reward]\nkind = \"bump\"\ncentre = [1.0]\n[start]\ntheta = [3.0]\nscale = 0.3\n");
+  const Result result = run(folder, {"check", "mine.toml"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out.find("nan"), std::string::npos) << result.out;
+}
+
 // Potentials so wide that single precision, or the points of a short chain, see nothing of them: a wrong number that
 // cannot be told from a right one is left out, and what is too small for a run is no alarm.
 TEST(Check, LeavesOutWhatIsTooSmallToBeSeen) {

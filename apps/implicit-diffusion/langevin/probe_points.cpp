@@ -15,14 +15,18 @@ namespace {
 constexpr std::size_t points_in_all = 256;
 constexpr std::size_t most_parameters = 64;
 
+// The step is halved until no point runs away: a potential that grows faster than a square, as a double well does,
+// throws out those that start too far from the middle.
 Population<double> draw_points(const LangevinConfiguration& c, const Potential<double>& potential,
                                const std::vector<double>& theta) {
   constexpr std::int64_t steps = 100;
   Population<double> x(points_in_all, potential.dimension());
-  StandardNormalStart<double>{check_noise(c.seed)}.draw(x, -1);
-  Langevin<double> chain(potential, {.step_size = {c.step_size}, .noise = check_noise(c.seed)});
-  for (std::int64_t k = 0; k < steps; ++k) chain.advance(x, theta, {.round = k});
-  return x;
+  for (double step = c.step_size;; step /= 2) {
+    StandardNormalStart<double>{check_noise(c.seed)}.draw(x, -1);
+    Langevin<double> chain(potential, {.step_size = {step}, .noise = check_noise(c.seed)});
+    for (std::int64_t k = 0; k < steps; ++k) chain.advance(x, theta, {.round = k});
+    if (!find_nonfinite(x) || step < 1e-6 * c.step_size) return x;
+  }
 }
 
 Population<double> draw_points(GaussianMixture law, std::uint64_t seed) {
