@@ -42,6 +42,25 @@ std::string with_summary(const Folder& folder, const std::string& name, const Js
 
 std::string four_digits(const Json& number) { return fmt::format("{:.4g}", number.get<double>()); }
 
+TEST(Opening, KnowsARunThatStartsAtTheOptimum) {
+  const Folder folder;
+  const auto gaussian = [&](double learning_rate, const std::string& name) {
+    write(folder / "mine.toml",
+          fmt::format("steps = 300\nlearning_rate = {}\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n"
+                      "[reference]\ntheta = [0.5]\n[start]\ntheta = [0.5]\n",
+                      learning_rate));
+    return run_and_read(folder, {"mine.toml"}, name);
+  };
+  EXPECT_TRUE(says(gaussian(0.001, "stays"), {"It started at the optimum and stayed there: "}));
+  EXPECT_TRUE(says(gaussian(1.5, "leaves"), {"It started at the optimum and left it: "}));
+}
+
+TEST(Opening, OfANegativeWeightSaysThatTheRewardIsLowered) {
+  const Folder folder;
+  EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--steps", "50", "--set", "reward.lambda=-1"}, "low"),
+                   {"to lower the mean reward: "}));
+}
+
 // No weights of the six wells earn more than the best well alone, 0.2983.
 TEST(Opening, OfARewardComparesWithTheBestPossible) {
   const Folder folder;

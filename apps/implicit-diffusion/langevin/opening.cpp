@@ -17,7 +17,7 @@ using namespace implicit_diffusion;
 
 std::string goal(const LangevinConfiguration& c) {
   std::vector<std::string> parts;
-  if (c.reward) parts.emplace_back("raise the mean reward");
+  if (c.reward) parts.emplace_back(c.reward->lambda < 0 ? "lower the mean reward" : "raise the mean reward");
   if (c.reference) parts.emplace_back(c.reference->data ? "fit the data" : "match a reference distribution");
   if (c.base) parts.emplace_back("stay close to a base distribution");
   return fmt::format("{}", fmt::join(parts, " and "));
@@ -176,8 +176,12 @@ std::string judge_divergence(const RunFiles& run) {
   const std::string change =
       fmt::format("the KL divergence of {} from the reference {} nats", the_law, change_text(*kl));
   const double share = kl->first > 0 ? share_of_way(kl->first, kl->last, 0) : 0;
+  constexpr double at_the_optimum = 0.01;  // nats: there is nothing to gain
+  const std::string verdict = kl->first > at_the_optimum      ? verdict_on(run, share)
+                              : kl->last > 2 * at_the_optimum ? "It started at the optimum and left it: "
+                                                              : "It started at the optimum and stayed there: ";
   return paragraph(
-      {alone ? fmt::format("{}{}.", verdict_on(run, share), change) : "T" + change.substr(1) + ".",
+      {alone ? fmt::format("{}{}.", verdict, change) : "T" + change.substr(1) + ".",
        fmt::format("A perfect match has 0{}.",
                    share > 0 ? fmt::format(", so the run removed {} of the divergence", percent(share)) : ""),
        levelled(*kl), "These figures are computed from θ by quadrature, without the noise of samples."});
