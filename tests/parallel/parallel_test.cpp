@@ -2,17 +2,15 @@
 // caller.
 #include "implicit_diffusion/parallel.hpp"
 
+#include "few_threads.hpp"
 #include "implicit_diffusion/denoising/sampler.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin.hpp"
 
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -26,18 +24,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-namespace {
-std::atomic<int> threads_left = std::numeric_limits<int>::max();
-}
-
-// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit
-// does.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                              void* argument) {
-  static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
-  return threads_left-- > 0 ? next(thread, attributes, start, argument) : EAGAIN;
-}
 
 namespace implicit_diffusion {
 namespace {

@@ -1,11 +1,8 @@
 // Parts of the program that can be tested apart from it.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -13,21 +10,10 @@
 
 #include "experiment/common.hpp"
 #include "experiment/task_pool.hpp"
+#include "few_threads.hpp"
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/random/noise.hpp"
 #include "langevin/match_components.hpp"
-
-namespace {
-std::atomic<int> threads_left = std::numeric_limits<int>::max();
-}
-
-// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit
-// does.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                              void* argument) {
-  static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
-  return threads_left-- > 0 ? next(thread, attributes, start, argument) : EAGAIN;
-}
 
 namespace program {
 namespace {
