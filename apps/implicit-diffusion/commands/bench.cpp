@@ -1,4 +1,5 @@
-// Fixed problems, verified, then timed.
+// Fixed problems, verified, then timed. One file, though a long one: a table of times is only worth something if all of
+// them are taken in the same way, by the few functions that stand first.
 //
 // A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two
 // times of the same run. What the joint step cannot do without are its random bits, their transformation to normals,

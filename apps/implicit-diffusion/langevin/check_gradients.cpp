@@ -1,5 +1,5 @@
 // The gradient of an experiment's objective at its first theta, in closed form, against what its estimator makes of
-// exact samples.
+// exact samples. One file, though a long one: all terms go through the same comparisons.
 //
 // The objective and each of its terms, as functions of theta, know nothing of the estimator:
 //

@@ -61,8 +61,8 @@ std::vector<double> exact_objective(const LangevinConfiguration& c, const RowRec
   return sum;
 }
 
-// The median of the objective over the last tenth is worse than the start. A run that starts at the optimum and moves about
-// it is not told so: a tenth of the reward and 0.05 nats of a divergence are allowed.
+// The median of the objective over the last tenth is worse than the start. A run that starts at the optimum and moves
+// about it is not told so: a tenth of the reward and 0.05 nats of a divergence are allowed.
 std::optional<Warning> warn_if_worse(const LangevinConfiguration& c, const RowRecorder& rows) {
   constexpr double of_reward = 0.1, nats = 0.05;
   if (c.method == Method::unrolled) return std::nullopt;  // whose objective is another
