@@ -28,7 +28,7 @@ class Measures {
   std::optional<Reward<float>> reward_;
   std::optional<implicit_diffusion::MixtureDivergence> divergence_;
   bool has_base_;
-  std::optional<GaussianMixture> base_;  // where there is one and its law is known
+  std::optional<GaussianMixture> base_;      // where there is one and its law is known
   const Population<float>* data_ = nullptr;  // of the configuration, which must live as long
   Workers* workers_;
 };
