@@ -13,6 +13,7 @@ double Schedule::operator()(std::int64_t k) const {
   return scale * exp(-exponent * log(n));
 }
 
-SchedulePair cube_root_pair(double c) { return {{c, 1.0 / 3.0}, {c, 2.0 / 3.0}}; }
+SchedulePair cube_root_pair(double c) { return cube_root_pair(c, c); }
+SchedulePair cube_root_pair(double sampler, double optimizer) { return {{sampler, 1.0 / 3.0}, {optimizer, 2.0 / 3.0}}; }
 
 }  // namespace implicit_diffusion

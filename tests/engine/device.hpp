@@ -304,8 +304,8 @@ class Energy : public Tiles {
     add(x, w, sum);
     step(x, s, nonfinite);
   }
-  static bool has_mixed() { return true; }
-  void add_mixed(const Tile& x, const Tile& u, Vector& sum) const {
+  static bool has_mixed_derivative() { return true; }
+  void add_mixed_derivative(const Tile& x, const Tile& u, Vector& sum) const {
     for (std::size_t k = 0; k < x.count(); ++k) sum.edit()[k % x.dimension] -= u.row(0)[k];
   }
 

@@ -30,7 +30,7 @@ void choose_isa(const ChosenIsa& isa);
 // The changes that --set and --seed make.
 Overrides overrides_of(const ExperimentOptions& o);
 
-// Reads the command line and calls the command it names.
+// Reads the command line and calls the command it names (options.cpp).
 int dispatch(int argc, char** argv);
 
 }  // namespace program

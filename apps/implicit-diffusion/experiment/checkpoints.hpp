@@ -63,7 +63,7 @@ class FinishedParts {
 
   // The numbers of a part that is finished. May be called from several threads, as keep may.
   std::optional<std::vector<double>> find(const std::string& name) const;
-  // A part that is now: it is on the disk when this returns.
+  // Records a part as finished: it is on the disk when this returns.
   void keep(const std::string& name, const std::vector<double>& numbers);
   // For numbers that were found and are no such part. Throws a data Error.
   [[noreturn]] void refuse(const std::string& name, const std::string& why) const { found_.value().refuse(name, why); }

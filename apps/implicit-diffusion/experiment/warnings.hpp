@@ -28,7 +28,8 @@ inline constexpr const char* mixing = "mixing";
 inline constexpr const char* heavy_tails = "heavy-tails";
 }  // namespace warning_kind
 
-// One if the series, called `what`, a value for each row of metrics.csv, still goes somewhere at its end.
+// A warning if the series (named `what` in its message; one value for each row of metrics.csv) still has a trend at its
+// end.
 std::optional<Warning> warn_if_moving(std::string_view what, std::span<const double> series);
 
 // Those of several runs as one list: each kind once, as the first run that has it says it, and how many have it.

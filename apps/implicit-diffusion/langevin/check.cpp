@@ -302,7 +302,7 @@ void check_expected_reward(const LangevinConfiguration& c, const ProbePoints& pr
 }
 
 Rows check_langevin(const LangevinConfiguration& c) {
-  check_files(c);
+  check_input_files(c);
   Rows rows;
   const ProbePoints probes(c, c.start.theta);
   check_derivatives(probes, rows);

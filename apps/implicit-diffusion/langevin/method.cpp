@@ -37,7 +37,7 @@ AnyStart<float> make_start(const LangevinConfiguration& c, std::size_t dimension
   return {SampleStart<float>{samples}};
 }
 
-void check_files(const LangevinConfiguration& c) {
+void check_input_files(const LangevinConfiguration& c) {
   const Potential<float> potential = c.potential.make();
   (void)make_start(c, potential.dimension());
   if (c.reference && c.reference->data) (void)reference_data(c, potential);
@@ -56,7 +56,7 @@ SchedulePair rates(const LangevinConfiguration& c) {
     case ScheduleKind::inverse_sqrt:
       return {{c.step_size}, {eta, 0.5}};
     case ScheduleKind::cube_root:
-      return {{c.step_size, 1.0 / 3.0}, {eta, 2.0 / 3.0}};
+      return cube_root_pair(c.step_size, eta);
   }
   throw std::logic_error("a schedule without a meaning");
 }

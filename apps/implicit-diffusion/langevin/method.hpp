@@ -41,17 +41,18 @@ implicit_diffusion::AnyStart<float> make_start(const LangevinConfiguration& c, s
 const Population<float>& reference_data(const LangevinConfiguration& c, const Potential<float>& potential);
 
 // Reads all files that a run needs. Throws an Error where one is bad.
-void check_files(const LangevinConfiguration& c);
+void check_input_files(const LangevinConfiguration& c);
 
 using RunState = implicit_diffusion::State<Population<float>, AnyOptimizer>;
 using RunObserver = std::function<void(const RunState&)>;
 
-// Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last
-// step.
+// How a run ended, and its last state.
 struct RunResult {
   RunState state;
   Outcome outcome;
 };
+// Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last
+// step.
 RunResult run_method(const LangevinConfiguration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
                      const std::function<void(RunState&)>& resume = {});
 

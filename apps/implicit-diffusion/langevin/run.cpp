@@ -117,7 +117,7 @@ std::string closing_table(const LangevinConfiguration& c, const Summary& s) {
 }  // namespace
 
 void check_inputs(const LangevinConfiguration& c, const RunOptions& o) {
-  check_files(c);
+  check_input_files(c);
   if (!o.overwrite) return;
   for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples.get()},
                                   {"reference.data", c.reference ? c.reference->data.get() : nullptr}})

@@ -19,7 +19,7 @@
 namespace implicit_diffusion {
 
 // Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an
-// engine that offers add_mixed(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed().
+// engine that offers add_mixed_derivative(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed_derivative().
 template <class T>
 class Unrolled {
  public:
@@ -31,7 +31,7 @@ class Unrolled {
   // constant size: the decay of theta's own steps is then the optimizer's alone.
   Unrolled(E energy, typename E::Reward reward, LangevinOptions options, Schedule lambda = 1)
       : sampler_(energy, options), energy_(std::move(energy)), reward_(std::move(reward)), lambda_(lambda) {
-    if (!reward_.has_gradient() || !energy_.has_mixed())
+    if (!reward_.has_gradient() || !energy_.has_mixed_derivative())
       throw Error(ErrorKind::usage, "method", "unrolled needs a reward and a potential with derivatives");
   }
 
@@ -53,7 +53,7 @@ class Unrolled {
       const auto at = E::tile(x, k);
       typename E::Scratch slope(at, 1);
       reward_.gradient(at, slope[0]);
-      energy_.add_mixed(E::tile(before, k), slope[0], sum);
+      energy_.add_mixed_derivative(E::tile(before, k), slope[0], sum);
     });
     const double scale = lambda_(step) * sampler_.options().step_size(step) / static_cast<double>(x.size());
     for_each_element([scale](auto& g) { set_element(g, scale * static_cast<double>(g)); }, gradient);
@@ -101,7 +101,7 @@ class GuidedModel final : public Potential<Real>::Model {
   void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const override {
     potential_.add_weighted_mixed(x, u, sums);
   }
-  bool has_mixed() const override { return potential_.has_mixed(); }
+  bool has_mixed_derivative() const override { return potential_.has_mixed_derivative(); }
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
     return potential_.find_inadmissible(theta);
   }

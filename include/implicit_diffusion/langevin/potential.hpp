@@ -132,8 +132,8 @@ class Potential : public PointwiseTiles<Real> {
   // type.
   void add_weighted_mixed(ConstTile x, const Real* u, double* sums) const { model_->add_weighted_mixed(x, u, sums); }
   // The same for a u of a Scratch.
-  void add_mixed(ConstTile x, ConstTile u, Sum sum) const { add_weighted_mixed(x, u.data, sum.data()); }
-  bool has_mixed() const { return model_->has_mixed(); }
+  void add_mixed_derivative(ConstTile x, ConstTile u, Sum sum) const { add_weighted_mixed(x, u.data, sum.data()); }
+  bool has_mixed_derivative() const { return model_->has_mixed_derivative(); }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
     return model_->find_inadmissible(theta);
@@ -150,7 +150,7 @@ class Potential : public PointwiseTiles<Real> {
     virtual void prepare(std::span<const double> theta) = 0;
     virtual void pass(const Block<Real>& x, const Pass<Real>& request) const = 0;
     virtual void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const = 0;
-    virtual bool has_mixed() const = 0;
+    virtual bool has_mixed_derivative() const = 0;
     virtual std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const = 0;
     virtual std::optional<double> largest_stable_step() const { return std::nullopt; }
     virtual std::optional<GaussianMixture> law(std::span<const double> /*theta*/) const { return std::nullopt; }
@@ -180,9 +180,9 @@ class Potential<Real>::Pointwise final : public Potential<Real>::Model {
     kernels_of_part<PotentialKernels<Real, P>>().pass(v_, x, request);
   }
   void add_weighted_mixed(Block<const Real> x, const Real* u, double* sums) const override {
-    if (has_mixed()) kernels_of_part<PotentialKernels<Real, P>>().mixed(v_, x, u, sums);
+    if (has_mixed_derivative()) kernels_of_part<PotentialKernels<Real, P>>().mixed(v_, x, u, sums);
   }
-  bool has_mixed() const override { return AnyNumber<P>; }
+  bool has_mixed_derivative() const override { return AnyNumber<P>; }
 
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const override {
     if constexpr (requires { v_.find_inadmissible(theta); }) return v_.find_inadmissible(theta);

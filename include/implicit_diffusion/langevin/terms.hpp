@@ -26,9 +26,9 @@ struct Term {
   virtual void add_signal(typename E::ConstTile /*x*/, typename E::TileNumbers /*f*/) const {}
   // The share of V itself in the signal.
   virtual double value_share() const { return 0; }
-  // What the population's mean of grad_theta V counts.
+  // The weight of the population's mean of grad_theta V in the gradient.
   virtual double mean_weight() const { return 0; }
-  // Reference samples of this step, or null: their mean of grad_theta V counts -mean_weight().
+  // Reference samples of this step, or null: their mean of grad_theta V has the weight -mean_weight().
   virtual const typename E::Samples* references(std::int64_t /*step*/) { return nullptr; }
 };
 

@@ -33,7 +33,7 @@ struct Divergence {
   enum class Where { sample, gradient, parameter };
   Where where;
   std::int64_t step;       // the outer step (from 1) that failed
-  std::size_t sample;      // which sample, where that is where
+  std::size_t sample;      // which sample, if where is Where::sample
   std::size_t coordinate;  // of the sample, or of theta
 };
 

@@ -34,5 +34,7 @@ struct SchedulePair {
 // The proved pair. c = min(1/L_X, 1/L_Theta, 1/mu, mu / (4 L_X^2)) for a potential that satisfies the log-Sobolev
 // inequality with mu.
 SchedulePair cube_root_pair(double c);
+// Both exponents, each with a scale of its own.
+SchedulePair cube_root_pair(double sampler, double optimizer);
 
 }  // namespace implicit_diffusion
