@@ -31,7 +31,44 @@ TEST(TimeGrid, AnyScheduleIsAChangeOfClock) {
   EXPECT_EQ(uniform.tau.front(), 3);
 }
 
+TEST(TimeGrid, LogLinearHasEqualStepsInItsClock) {
+  const TimeGrid grid = log_linear_grid(4, 32, .01);
+  ASSERT_EQ(grid.steps(), 32U);
+  EXPECT_EQ(grid.tau.front(), 4);
+  EXPECT_EQ(grid.tau[31], .01);
+  EXPECT_EQ(grid.tau.back(), 0);
+  const auto clock = [](double tau) { return std::log(tau) + tau; };
+  for (std::size_t m = 0; m < 31; ++m)
+    EXPECT_NEAR(clock(grid.tau[m]) - clock(grid.tau[m + 1]), (clock(4) - clock(.01)) / 31, 1e-13) << m;
+  EXPECT_EQ(log_linear_grid(4, 2, .01).tau, (std::vector<double>{4, .01, 0}));
+}
+
+// Known numbers of an independent program, to the digits it printed.
+TEST(TimeGrid, ErrorsForACertainValueAreTheKnownOnes) {
+  const double end = std::acos(std::exp(-4.));
+  const TimeGrid cosine = schedule_grid([end](double u) { return std::cos(u * end); }, 1, 64);
+  EXPECT_NEAR(cosine.step(0), .84, .005);
+  for (const auto& [grid, variance, deviation, digits] : {std::tuple{uniform_grid(4, 64), 1.68, .354, .005},
+                                                          {cosine, 3.49, .024, .005},
+                                                          {log_linear_grid(4, 64, .002), 1.20, .063, .005},
+                                                          {log_linear_grid(4, 32, .002), 1.45, .063, .005},
+                                                          {log_linear_grid(4, 64, .01), 1.164, .141, .0005},
+                                                          {log_linear_grid(4, 32, .01), 1.361, .141, .0005},
+                                                          {log_linear_grid(4, 16, .01), 1.891, .141, .0005}}) {
+    const GridErrors e = grid_errors(grid);
+    EXPECT_NEAR(e.variance, variance, digits) << grid.steps();
+    EXPECT_NEAR(e.deviation, deviation, .0005) << grid.steps();
+    EXPECT_LE(e.mean_deviation, .0035) << grid.steps();
+  }
+  // Many small steps do no harm.
+  EXPECT_NEAR(grid_errors(log_linear_grid(4, 100'000, 1e-6)).variance, 1, 1e-3);
+}
+
 TEST(TimeGrid, RefusesWhatIsNoSchedule) {
+  EXPECT_ERROR(log_linear_grid(4, 1), usage, "steps: 1");
+  EXPECT_ERROR(log_linear_grid(4, 8, 4), usage, "tau_min: 4");
+  EXPECT_ERROR(log_linear_grid(4, 8, NAN), usage, "tau_min: nan");
+  EXPECT_ERROR(log_linear_grid(INFINITY, 8), usage, "horizon: inf");
   EXPECT_ERROR(uniform_grid(0, 4), usage, "horizon: 0");
   EXPECT_ERROR(uniform_grid(NAN, 4), usage, "horizon: nan");
   EXPECT_ERROR(uniform_grid(2, 0), usage, "steps");

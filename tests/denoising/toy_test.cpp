@@ -83,6 +83,33 @@ TEST(Adjoint, EqualsFiniteDifferences) {
     }
 }
 
+// A last step that returns its mean: the same path but for that noise, the same penalty, and still the exact gradient.
+TEST(Adjoint, StartsFromTheMeanOfTheLastStep) {
+  const DenoisingObjective o{.lambda = -.8, .beta = .6};
+  auto plain = toy.chain(Dynamics::euler_sde, 6, {.normals = fixed_noise}, true);
+  auto chain = toy.chain(Dynamics::euler_sde, 6, {.normals = fixed_noise, .last_step = LastStep::mean}, true);
+  const auto noisy = gradient_of(plain, o), g = gradient_of(chain, o);
+  EXPECT_EQ(g.objective.path_kl, noisy.objective.path_kl);
+  ASSERT_EQ(g.batch.path.size(), noisy.batch.path.size());
+  const auto& before = noisy.batch.path.back();
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < 2; ++j) {
+      EXPECT_EQ(g.batch.path.back()(i, j), before(i, j));
+      // fixed_noise is sin(1 + n + 2 i + 3 j) at step n.
+      const double xi = std::sin(1. + 5 + 2 * static_cast<double>(i) + 3 * static_cast<double>(j));
+      EXPECT_NEAR(noisy.batch.points(i, j) - g.batch.points(i, j), plain.coefficients(5).noise * xi, 1e-12);
+    }
+  for (std::size_t j = 0; j < 6; ++j) {
+    const double h = 1e-5;
+    Vector up = theta0, down = theta0;
+    up[j] += h;
+    down[j] -= h;
+    const double difference = gradient_of(chain, o, up).objective.value - gradient_of(chain, o, down).objective.value;
+    EXPECT_NEAR(g.gradient[j], difference / (2 * h), 2e-8) << j;
+    EXPECT_GT(std::abs(g.gradient[j] - noisy.gradient[j]), 1e-4) << "the noisy step has another gradient";
+  }
+}
+
 TEST(Adjoint, OfTheLastStepsOnlyLeavesTheRestOut) {
   auto chain = toy.chain(Dynamics::euler_sde, 8, {.normals = fixed_noise});
   PathBatch<double> b = batch_at({.3, -.8, 1.1, .4});

@@ -28,6 +28,7 @@ struct ChainSettings {
   Dynamics dynamics = Dynamics::euler_sde;
   std::size_t slots = 1;       // M
   std::size_t keep_every = 1;  // of the path: 1 keeps all of it, T or more nothing but its beginning
+  LastStep last_step = LastStep::noise;
 };
 
 // The same for models that are written point by point, with their noise and workers.
@@ -38,6 +39,7 @@ struct ReverseChainOptions {
   std::size_t keep_every = 1;
   BlockNormals<Real> normals = normals_of<Real>(Noise{});
   Workers* workers = nullptr;  // null: the calling thread alone
+  LastStep last_step = LastStep::noise;
 };
 
 // T: float or double, or an engine. Samplers and gradients hold a reference to the chain, so that the model is prepared
@@ -63,6 +65,7 @@ class ReverseChain {
     settings_.keep_every = std::min(settings_.keep_every, grid_.steps());
     for (std::size_t m = 0; m < grid_.steps(); ++m)
       coefficients_.push_back(step_coefficients(settings_.dynamics, grid_.tau[m], grid_.step(m)));
+    if (settings_.last_step == LastStep::mean) coefficients_.back().noise = 0;
     if (!frozen) return;
     if (settings_.dynamics == Dynamics::ddpm)
       throw Error(ErrorKind::usage, "dynamics", "ddpm has no path KL: its last step has no noise");
@@ -74,7 +77,7 @@ class ReverseChain {
   ReverseChain(ScoreModel<T> model, TimeGrid grid, ReverseChainOptions<T> options,
                std::optional<std::pair<ScoreModel<T>, std::vector<double>>> frozen = {}) requires std::floating_point<T>
       : ReverseChain(Steps(std::move(model), std::move(options.normals), options.workers), std::move(grid),
-                     {options.dynamics, options.slots, options.keep_every},
+                     {options.dynamics, options.slots, options.keep_every, options.last_step},
                      frozen ? std::optional(std::pair{Model{std::move(frozen->first)}, std::move(frozen->second)})
                             : std::nullopt) {}
 

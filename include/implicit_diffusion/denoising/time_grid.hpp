@@ -37,6 +37,11 @@ double cosine_alpha(double t, double offset = 0.008);
 // The cosine schedule, clipped: 0 < begin < 1.
 TimeGrid cosine_grid(std::size_t steps, double begin = 0.99, double offset = 0.008);
 
+// T - 1 equal steps of ln tau + tau from the horizon to tau_min, and one to 0: steps that shrink with tau where tau is
+// small, and do not grow beyond all bounds where it is large. Made for images, whose pixels are nearly certain at the
+// end. Throws a usage Error unless 0 < tau_min < horizon and T >= 2.
+TimeGrid log_linear_grid(double horizon, std::size_t steps, double tau_min = 0.01);
+
 // The steps of a chain from tau to tau - h:
 //
 //     y <- growth y + pull s(y, tau) + noise xi,     xi ~ N(0, I)
@@ -56,5 +61,20 @@ struct StepCoefficients {
   double growth, pull, noise, penalty;
 };
 StepCoefficients step_coefficients(Dynamics dynamics, double tau, double h);
+
+// What the last step returns: with noise, as the others; or the mean of that. The mean has no less to do with theta, and
+// its penalty stays: -lambda E[R(mean)] + beta KL is differentiated exactly, as the penalty never sees the last noise.
+enum class LastStep { noise, mean };
+
+// What a grid does to a coordinate whose value is certain, such as the background of an image: the score is linear,
+// -(y - a x_0) / s_t^2, and the variance of the chain, from 1 at the horizon, follows v <- j^2 v + noise^2 with j =
+// growth - pull / s_t^2.
+struct GridErrors {
+  double variance;        // the largest v / s_t^2 that the model meets: 1 is what it was trained on
+  double tau;             // where
+  double deviation;       // what is left of v at the end, as a standard deviation
+  double mean_deviation;  // the same where the last step returns its mean
+};
+GridErrors grid_errors(const TimeGrid& grid, Dynamics dynamics = Dynamics::euler_sde);
 
 }  // namespace implicit_diffusion
