@@ -346,6 +346,50 @@ TEST(Check, LeavesOutWhatIsTooSmallToBeSeen) {
   EXPECT_EQ(diffusion.code, 0) << diffusion.err;
 }
 
+// ---- files of many kinds. scripts/check-files runs them for twenty seeds.
+
+const fs::path check_files = fs::path(IMPLICIT_DIFFUSION_GOLDEN) / "../check_files";
+
+Words names_of_check_files() {
+  Words all;
+  for (const auto& entry : fs::directory_iterator(check_files))
+    if (entry.path().extension() == ".toml") all.push_back(entry.path().stem().string());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST(CheckFiles, AreTwenty) { EXPECT_EQ(names_of_check_files().size(), 20U); }
+
+class EachCheckFile : public testing::TestWithParam<std::string> {};
+
+// A row that a file names after `# off: ` is rightly off; no other is, and every deliberate error is caught.
+TEST_P(EachCheckFile, HasNoFalseAlarm) {
+  const Folder folder;
+  const fs::path file = check_files / (GetParam() + ".toml");
+  std::string rightly_off;
+  for (const std::string& line : lines(contents(file)))
+    if (line.starts_with("# off: ")) rightly_off = line.substr(7);
+  for (const char* seed : {"0", "7"}) {
+    const Result result = run(folder, {"check", file.string(), "--seed", seed});
+    bool off = false;
+    std::size_t ok = 0;
+    for (const std::string& row : lines(result.out)) {
+      if (row.ends_with(" ok")) ++ok;
+      if (!row.ends_with(" OFF")) continue;
+      off = true;
+      EXPECT_TRUE(!rightly_off.empty() && row.find(" " + rightly_off) != std::string::npos) << row;
+    }
+    EXPECT_GE(ok, 3U) << result.out << result.err;
+    EXPECT_EQ(result.code, off ? 1 : 0) << result.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, EachCheckFile, testing::ValuesIn(names_of_check_files()), [](const auto& name) {
+  std::string word = name.param;
+  std::replace(word.begin(), word.end(), '-', '_');
+  return word;
+});
+
 // A file of the user's: a potential, the rest of the file, and rows that it must have.
 struct Case {
   std::string name, potential, rest;

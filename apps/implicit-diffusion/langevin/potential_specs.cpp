@@ -2,6 +2,7 @@
 
 #include "experiment/limits.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/finite/implicit_function.hpp"
 #include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
@@ -98,15 +99,38 @@ std::vector<ThetaPart> MixtureSpec::theta_parts() const {
   return parts;
 }
 
-bool MixtureSpec::is_logarithm(std::size_t j) const {
+std::vector<double> conditional_deviations(const Gaussian& g) {
+  const std::size_t d = g.mean.size();
+  const ImplicitFunction system(g.covariance, d);
+  std::vector<double> unit(d), column(d), deviations;
+  for (std::size_t k = 0; k < d; ++k) {
+    unit.assign(d, 0.0);
+    unit[k] = 1;
+    system.solve(unit, column);
+    deviations.push_back(1 / std::sqrt(column[k]));
+  }
+  return deviations;
+}
+
+// A mean and a row of a Cholesky factor move their component by its deviation; an entry of S, which is 2 kappa times the
+// covariance, by a square of that.
+double MixtureSpec::scale(std::span<const double> theta, std::size_t j) const {
   const Mixture mixture = make();
-  if (j < components) return true;
-  if (covariance == CovarianceForm::direct || j < mixture.covariance_at(0)) return false;
-  // Row a of a lower triangle ends with its diagonal, at a (a + 3) / 2.
-  const std::size_t at = (j - mixture.covariance_at(0)) % mixture.covariance_size();
-  for (std::size_t a = 0; a < dimension; ++a)
-    if (at == a * (a + 3) / 2) return true;
-  return false;
+  if (j < components) return 1;
+  const bool is_mean = j < mixture.covariance_at(0), direct = covariance == CovarianceForm::direct;
+  const std::size_t d = dimension, size = is_mean ? d : mixture.covariance_size();
+  const std::size_t from = j - (is_mean ? mixture.mean_at(0) : mixture.covariance_at(0)), at = from % size;
+  std::size_t a = at, b = at;  // row and column
+  if (!is_mean && direct) {
+    a = at / d;
+    b = at % d;
+  } else if (!is_mean) {  // row a of a lower triangle begins at a (a + 1) / 2
+    for (a = 0; (a + 1) * (a + 2) / 2 <= at;) ++a;
+    b = at - a * (a + 1) / 2;
+    if (a == b) return 1;
+  }
+  const std::vector<double> deviations = conditional_deviations(mixture.law(theta).components[from / size]);
+  return is_mean || !direct ? deviations[a] : 2 * kappa * deviations[a] * deviations[b];
 }
 
 std::optional<std::string> MixtureSpec::find_mistake(std::span<const double> theta) const {

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -29,6 +31,9 @@ struct ThetaPart {
   std::size_t count;
 };
 
+// Of each coordinate of a Gaussian, the deviation where the others are fixed: 1 / sqrt(Q_kk), Q the inverse covariance.
+std::vector<double> conditional_deviations(const implicit_diffusion::Gaussian& g);
+
 struct QuadraticSpec {
   static constexpr const char* name = "quadratic";
   static constexpr ThetaDescription describe{.by_well = false, .covariances = false};
@@ -37,7 +42,7 @@ struct QuadraticSpec {
   void read(TableReader& t);
   implicit_diffusion::Quadratic make() const { return implicit_diffusion::Quadratic(precision); }
   std::vector<ThetaPart> theta_parts() const { return {{"mean", precision.size()}}; }
-  bool is_logarithm(std::size_t) const { return false; }
+  double scale(std::span<const double>, std::size_t) const { return std::numeric_limits<double>::infinity(); }
 };
 
 struct WellsSpec {
@@ -51,7 +56,7 @@ struct WellsSpec {
   std::vector<ThetaPart> theta_parts() const {
     return {{fmt::format("wells 1 to {}", centres.size()), centres.size()}};
   }
-  bool is_logarithm(std::size_t) const { return true; }
+  double scale(std::span<const double>, std::size_t) const { return 1; }
 };
 
 struct LogisticWellsSpec : WellsSpec {
@@ -73,7 +78,7 @@ struct MixtureSpec {
   void read(TableReader& t);
   implicit_diffusion::Mixture make() const { return {components, dimension, {covariance, kappa}}; }
   std::vector<ThetaPart> theta_parts() const;
-  bool is_logarithm(std::size_t j) const;
+  double scale(std::span<const double> theta, std::size_t j) const;
   // Its parameters may also be given as logits, means and covariances; empty where they are not.
   std::vector<double> read_law(TableReader& t) const;
   // What is wrong with parameters that are given as numbers.
@@ -89,7 +94,7 @@ struct DoubleWellSpec {
   void read(TableReader& t);
   implicit_diffusion::DoubleWell make() const { return {dimension, half_distance, variance}; }
   std::vector<ThetaPart> theta_parts() const { return {{"height of the barrier", 1}}; }
-  bool is_logarithm(std::size_t) const { return false; }
+  double scale(std::span<const double> theta, std::size_t) const { return theta[0]; }
 };
 
 // The list of them; the potential of a file that names none is the second.
@@ -108,9 +113,10 @@ struct PotentialSpec {
   std::vector<ThetaPart> theta_parts() const {
     return std::visit([](const auto& spec) { return spec.theta_parts(); }, part);
   }
-  // Whether parameter j is one, of a weight or a diagonal.
-  bool is_logarithm(std::size_t j) const {
-    return std::visit([j](const auto& spec) { return spec.is_logarithm(j); }, part);
+  // By how much parameter j may move before V, as a function of it, is another: 1 for the logarithm of a weight or a
+  // diagonal, the deviation of a component for its mean, however light the component is. Infinite where V is a square.
+  double scale(std::span<const double> theta, std::size_t j) const {
+    return std::visit([&](const auto& spec) { return spec.scale(theta, j); }, part);
   }
 };
 

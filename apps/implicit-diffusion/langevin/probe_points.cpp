@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace program {
@@ -65,15 +66,24 @@ ProbePoints::ProbePoints(const LangevinConfiguration& c, const std::vector<doubl
 
   const std::size_t n = points.size();
   const std::vector<double> by_x = gradients_x(exact, points), by_theta = gradients_theta(exact, points, parameters);
+  // Wells are all alike: their slopes show how narrow they are.
+  std::vector<double> narrowest(exact.dimension(), std::numeric_limits<double>::infinity());
+  if (std::holds_alternative<MixtureSpec>(c.potential.part))
+    for (std::size_t i = 0; i < law->components.size(); ++i) {
+      if (law->weights[i] < std::numeric_limits<double>::epsilon()) continue;  // V does not show it
+      const std::vector<double> deviations = conditional_deviations(law->components[i]);
+      for (std::size_t j = 0; j < narrowest.size(); ++j) narrowest[j] = std::min(narrowest[j], deviations[j]);
+    }
   rounding = 0;
   for (std::size_t j = 0; j < exact.dimension(); ++j) {
     unit_x.push_back(short_unit(unit_of(largest(std::span(by_x).subspan(j * n, n))), j, exact, points));
+    unit_x[j] = std::min(unit_x[j], narrowest[j]);
     rounding = std::max(rounding, largest(points.coordinate(j)) / unit_x[j]);
   }
   rounding = 0x1p-23 * (rounding + static_cast<double>(exact.dimension()));
   for (std::size_t k = 0; k < shown; ++k) {
-    unit_theta.push_back(unit_of(largest(std::span(by_theta).subspan(k * n, n))));
-    if (c.potential.is_logarithm(parameters[k])) unit_theta[k] = std::min(unit_theta[k], 1.0);
+    unit_theta.push_back(
+        std::min(unit_of(largest(std::span(by_theta).subspan(k * n, n))), c.potential.scale(theta, parameters[k])));
   }
 }
 

@@ -6,8 +6,9 @@
 //
 //     unit_x_j = 1 / max_i |dV/dx_j (x_i)|        unit_theta_j = 1 / max_i |dV/dtheta_j (x_i)|
 //
-// or less where V is flat at the points and not beside them: a unit along x moves V by 4 at most. A unit of theta is at
-// most 1 for a parameter that is a logarithm, of a weight or a diagonal.
+// or less where V is flat at the points and not beside them: a unit along x moves V by 4 at most and is at most the
+// deviation of the narrowest component, and a unit of theta is at most the scale of its parameter
+// (potential_specs.hpp). V hardly depends on a component of weight 1e-9, but within its deviation.
 #pragma once
 
 #include "langevin/method.hpp"

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <variant>
 
 namespace program {
 
 using Centre = std::vector<double>;
+inline constexpr double no_kink = std::numeric_limits<double>::infinity();
 
 struct HardRewardSpec {
   static constexpr const char* name = "hard";
@@ -25,6 +27,7 @@ struct HardRewardSpec {
   }
   implicit_diffusion::HardReward make(const Centre& centre) const { return {centre, width, denominator}; }
   double length() const { return std::sqrt(width / 2); }  // over which it varies
+  double distance_to_kink(const Centre&, std::span<const double> x) const { return std::abs(x[0]); }
 };
 
 struct SmoothRewardSpec : HardRewardSpec {
@@ -37,6 +40,7 @@ struct SmoothRewardSpec : HardRewardSpec {
   }
   implicit_diffusion::SmoothReward make(const Centre& centre) const { return {centre, width, denominator, softness}; }
   double length() const { return std::min(HardRewardSpec::length(), softness); }
+  double distance_to_kink(const Centre&, std::span<const double>) const { return no_kink; }
 };
 
 struct QuadraticRewardSpec {
@@ -47,6 +51,7 @@ struct QuadraticRewardSpec {
     return implicit_diffusion::QuadraticReward(centre);
   }
   double length() const { return std::numeric_limits<double>::infinity(); }
+  double distance_to_kink(const Centre&, std::span<const double>) const { return no_kink; }
 };
 
 struct BumpRewardSpec {
@@ -56,6 +61,7 @@ struct BumpRewardSpec {
   void read(TableReader& t) { width = t.number("width", width, TableReader::Sign::positive); }
   implicit_diffusion::BumpReward make(const Centre& centre) const { return {centre, width}; }
   double length() const { return std::sqrt(width); }
+  double distance_to_kink(const Centre&, std::span<const double>) const { return no_kink; }
 };
 
 struct RadiusRewardSpec {
@@ -68,6 +74,11 @@ struct RadiusRewardSpec {
   }
   implicit_diffusion::RadiusReward make(const Centre& centre) const { return {centre, radius, width}; }
   double length() const { return std::min(radius, std::sqrt(width)); }
+  double distance_to_kink(const Centre& centre, std::span<const double> x) const {
+    double square = 0;
+    for (std::size_t j = 0; j < x.size(); ++j) square += (x[j] - centre[j]) * (x[j] - centre[j]);
+    return std::sqrt(square);
+  }
 };
 
 // The list of them.
@@ -85,6 +96,10 @@ struct RewardSpec {
   }
   double length() const {
     return std::visit([](const auto& spec) { return spec.length(); }, part);
+  }
+  // From x to where R has no gradient: the centre of a radius, the jump of a hard reward.
+  double distance_to_kink(std::span<const double> x) const {
+    return std::visit([&](const auto& spec) { return spec.distance_to_kink(centre, x); }, part);
   }
   std::optional<double> denominator() const;  // where it has one
 };
