@@ -3,6 +3,7 @@
 #include "../require.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -16,7 +17,8 @@ DoubleWell::DoubleWell(std::size_t dimension, double half_distance, double varia
 
 std::optional<double> DoubleWell::largest_stable_step() const {
   const std::vector<double>& c = constants_.exact();
-  return 2.0 / std::max(8 * c[0] * c[1] * c[1], dimension_ > 1 ? c[2] : 0.0);
+  const double along = (8 * c[0] + 12 * std::sqrt(2 * c[0])) * c[1] * c[1];
+  return 2.0 / std::max(along, dimension_ > 1 ? c[2] : 0.0);
 }
 
 }  // namespace implicit_diffusion

@@ -78,10 +78,12 @@ void Mixture::prepare(std::span<const double> theta) {
 }
 
 std::optional<double> Mixture::largest_stable_step() const {
+  constexpr double lightest = 1e-6;
   double steepest = 0;
   for (std::size_t i = 0; i < n_; ++i)
-    steepest = std::max(steepest,
-                        2 * options_.kappa * detail::largest_eigenvalue(precision_.exact().data() + i * d_ * d_, d_));
+    if (weight_.exact()[i] >= std::min(lightest, 1 / static_cast<double>(n_)))
+      steepest = std::max(steepest,
+                          2 * options_.kappa * detail::largest_eigenvalue(precision_.exact().data() + i * d_ * d_, d_));
   return 2.0 / steepest;
 }
 

@@ -136,7 +136,16 @@ TEST(DoubleWell, StaysWithinItsDomain) {
   EXPECT_THROW(DoubleWell(2, 1, -1), Error);
   DoubleWell steep(2, 0.5, 4);
   steep.prepare(std::vector<double>{3});
-  EXPECT_NEAR(*steep.largest_stable_step(), 2 / (8 * 3 / 0.25), 1e-15);
+  EXPECT_NEAR(*steep.largest_stable_step(), 2 / ((8 * 3 + 12 * std::sqrt(6.0)) / 0.25), 1e-15);
+  // It is 2 over the curvature where V is 2, here by differences of the slope.
+  const double u = std::sqrt(1 + std::sqrt(2.0 / 3)), h = 1e-5;
+  const auto slope = [&](double x1) {
+    const double x[2] = {x1, 0};
+    double gradient[2];
+    EXPECT_LT(std::abs(steep.evaluate(x, gradient, static_cast<double*>(nullptr)) - 2), 1e-3);
+    return gradient[0];
+  };
+  EXPECT_NEAR(*steep.largest_stable_step() * (slope(0.5 * u + h) - slope(0.5 * u - h)) / (2 * h), 2, 1e-6);
 }
 
 }  // namespace

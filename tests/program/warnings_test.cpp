@@ -82,6 +82,24 @@ TEST(Warnings, OfThetaThatStillMoves) {
   expect_warnings(gaussian(0.05), {});
 }
 
+// It begins next to the optimum and creeps on by a few millionths: no reason to go on, for the warning as for the
+// report, which follow one rule.
+TEST(Warnings, SpareChangesThatDoNotMatter) {
+  const auto reference = [](double start) {
+    return fmt::format(
+        "step_size = 0.1\nlearning_rate = 1e-4\nsteps = 2000\nparticles = 20000\n[potential]\nkind = \"quadratic\"\n"
+        "precision = [[1.0]]\n[reference]\ntheta = [0.0]\nbatch = 20000\n[start]\ntheta = [{0}]\nmean = [{0}]\n",
+        start);
+  };
+  for (const auto& [start, moves] : {std::pair{0.05, false}, {1.0, true}}) {
+    expect_warnings(reference(start), moves ? Words{"still-moving"} : Words{});
+    const Folder folder;
+    write(folder / "mine.toml", reference(start));
+    ASSERT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "run"}).code, 0);
+    EXPECT_EQ(contents(folder / "run/report.html").find("still changing") != std::string::npos, moves);
+  }
+}
+
 TEST(Warnings, SpareARunThatIsShortOnPurpose) {
   expect_warnings(gaussian(1e-4) + "[quick]\nsteps = 1500\n", {}, {}, {"--quick"});
 }
@@ -118,6 +136,80 @@ std::string double_well(double barrier) {
 TEST(Warnings, OfSamplesThatStayInOneHalfOfADoubleWell) {
   expect_warnings(double_well(12), {"mixing"}, {"mode 1 holds 100.0 %"});
   expect_warnings(double_well(1), {});
+}
+
+// A well of 5 % that no sample is in: the total variation is only 0.05.
+TEST(Warnings, OfALightModeWithoutSamples) {
+  const auto sampled_at = [](double distance, double logit) {
+    return fmt::format(
+        "method = \"langevin-initial\"\nstep_size = 0.1\nsteps = 1000\nparticles = 2000\n[potential]\nkind = "
+        "\"wells\"\ncentres = [[0.0], [{0}]]\n[reward]\nkind = \"bump\"\ncentre = [1.0]\nwidth = 2.0\n[start]\n"
+        "theta = [0.0, {1}]\n",
+        distance, logit);
+  };
+  expect_warnings(sampled_at(14, -2.944), {"mixing"}, {"mode 2 holds 0.0 % of the samples but 5.0 %"});
+  expect_warnings(sampled_at(2, -2.944), {});
+  expect_warnings(sampled_at(14, -6), {});  // 5 of 2000 samples are too few to miss
+}
+
+// Steps of 90 % of the limit make the narrow one of two concentric Gaussians ten times as wide: that is no matter of
+// crossings.
+TEST(Warnings, DoNotBlameCrossingsForABiasedStep) {
+  const auto concentric = [](double step) {
+    return fmt::format(
+        "method = \"langevin-initial\"\nstep_size = {}\nsteps = 2000\n[potential]\nkind = \"mixture\"\ncomponents = "
+        "2\ndimension = 1\n[reward]\nkind = \"bump\"\ncentre = [1.0]\nwidth = 2.0\n[start]\nmeans = [[0.0], [0.0]]\n"
+        "covariances = [[[0.01]], [[1.0]]]\n",
+        step);
+  };
+  expect_warnings(concentric(0.018), {"step-size"}, {"90 %"});
+  expect_warnings(concentric(0.001), {});
+}
+
+// ---- the step of a double well, of guidance, and beside a component that nobody is in
+
+// The limit of the wells alone is 0.25, and at 0.2 every run is lost. The curvature further out counts: the limit is
+// 2 / (8 + 12 sqrt 2) = 0.08.
+TEST(Warnings, KnowThatADoubleWellIsSteepOutside) {
+  const auto steps_of = [](double step) {
+    return fmt::format(
+        "method = \"langevin-initial\"\nstep_size = {}\nsteps = 2000\n[potential]\nkind = \"double-well\"\ndimension = "
+        "1\n[reward]\nkind = \"bump\"\ncentre = [1.0]\nwidth = 2.0\n[start]\ntheta = [1.0]\nscale = 0.5\n",
+        step);
+  };
+  const Folder folder;
+  write(folder / "mine.toml", steps_of(0.2));
+  EXPECT_EQ(run(folder, {"run", "mine.toml", "--quiet", "--output", "run"}).code, 70);
+  EXPECT_EQ(run(folder, {"check", "mine.toml"}).code, 1);
+  expect_warnings(steps_of(0.06), {"step-size"}, {"largest stable step at the last theta (0.080"});
+  expect_warnings(steps_of(0.01), {});
+}
+
+// exp(-V + lambda R) with V = x^2 / 2 and R = -x^2 has the curvature 1 + 2 lambda.
+TEST(Warnings, CountTheRewardOfGuidance) {
+  const auto guided = [](double lambda) {
+    return fmt::format(
+        "method = \"guided\"\nstep_size = 0.1\nsteps = 500\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0, "
+        "0.0], "
+        "[0.0, 0.5]]\n[reward]\nkind = \"quadratic\"\ncentre = [0.0, 0.0]\n[smooth_reward]\nkind = \"quadratic\"\n"
+        "centre = [0.0, 0.0]\nlambda = {}\n[start]\ntheta = [0.0, 0.0]\n",
+        lambda);
+  };
+  expect_warnings(guided(9), {"step-size"}, {"95 %", "largest stable step at the last theta (0.105"});
+  expect_warnings(guided(1), {});
+}
+
+// The narrow component has the weight 2e-9 and the limit 2e-4; the other 2.
+TEST(Warnings, PassByAComponentThatNobodyIsIn) {
+  const std::string text =
+      "method = \"langevin-initial\"\nstep_size = 0.1\nsteps = 500\n[potential]\nkind = \"mixture\"\ncomponents = 2\n"
+      "dimension = 1\n[reward]\nkind = \"bump\"\ncentre = [1.0]\nwidth = 2.0\n[start]\nlogits = [0.0, -20.0]\nmeans = "
+      "[[0.0], [3.0]]\ncovariances = [[[1.0]], [[0.0001]]]\n";
+  expect_warnings(text, {});
+  const Folder folder;
+  write(folder / "mine.toml", text);
+  const Result result = run(folder, {"check", "mine.toml"});
+  EXPECT_EQ(result.code, 0) << result.err;
 }
 
 // ---- worse than at the start

@@ -203,7 +203,7 @@ class Run {
     if (context_.shortened) return all;
     const bool known = std::isfinite(rows_.column("exact_kl").back());
     if (auto moving = warn_if_moving(known ? "KL to the tilted law" : "objective",
-                                     rows_.column(known ? "exact_kl" : "objective")))
+                                     rows_.column(known ? "exact_kl" : "objective"), known))
       all.push_back(std::move(*moving));
     return all;
   }

@@ -1,7 +1,6 @@
 #include "experiment/warnings.hpp"
 
 #include "experiment/console.hpp"
-#include "implicit_diffusion/diagnostics.hpp"
 
 #include <fmt/format.h>
 
@@ -12,12 +11,23 @@ namespace program {
 
 using namespace implicit_diffusion;
 
-std::optional<Warning> warn_if_moving(std::string_view what, std::span<const double> series) {
-  constexpr double much = 0.05, standard_errors = 4;
+std::optional<Trend> still_moving(std::span<const double> series, bool in_nats) {
+  constexpr double much = 0.05, standard_errors = 4, of_largest = 1e-3, nats = 1e-3;
   const std::optional<Trend> t = final_trend(series);
-  if (!t || !t->steady || std::abs(t->change) <= much * t->total ||
-      std::abs(t->change) <= standard_errors * t->standard_error)
-    return std::nullopt;
+  if (!t || !t->steady) return std::nullopt;
+  double largest = 0;
+  for (const double v : series)
+    if (std::isfinite(v)) largest = std::max(largest, std::abs(v));
+  const double least =
+      std::max({much * t->total, standard_errors * t->standard_error, of_largest * largest, in_nats ? nats : 0});
+  return std::abs(t->change) > least ? t : std::nullopt;
+}
+
+bool in_nats(std::string_view column) { return column.ends_with("kl") || column.ends_with("likelihood"); }
+
+std::optional<Warning> warn_if_moving(std::string_view what, std::span<const double> series, bool in_nats) {
+  const std::optional<Trend> t = still_moving(series, in_nats);
+  if (!t) return std::nullopt;
   return Warning{
       warning_kind::still_moving,
       fmt::format("the run ended before theta had settled: over its last tenth the {} changed by {:.3g}, {:.0f} "

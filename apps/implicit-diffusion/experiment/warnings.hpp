@@ -12,6 +12,7 @@
 #pragma once
 
 #include "experiment/summary.hpp"
+#include "implicit_diffusion/diagnostics.hpp"
 
 #include <span>
 #include <string>
@@ -28,9 +29,19 @@ inline constexpr const char* mixing = "mixing";
 inline constexpr const char* heavy_tails = "heavy-tails";
 }  // namespace warning_kind
 
-// A warning if the series (named `what` in its message; one value for each row of metrics.csv) still has a trend at its
-// end.
-std::optional<Warning> warn_if_moving(std::string_view what, std::span<const double> series);
+// Whether a figure, a value for each row of metrics.csv, still goes somewhere at the end of a run: the one rule, for
+// warnings and for reports. From the last tenth but one to the last its mean changed, as it did all through the second
+// half, by more than
+//
+//     5 % of its total change,    4 standard errors of its noise,    0.1 % of its largest value
+//
+// and, if it is in nats, by more than 0.001: less is no reason to go on. Then it has a trend.
+std::optional<implicit_diffusion::Trend> still_moving(std::span<const double> series, bool in_nats);
+// Whether a column of metrics.csv is a divergence or a log-likelihood.
+bool in_nats(std::string_view column);
+
+// A warning, in which the figure is called `what`, if it does.
+std::optional<Warning> warn_if_moving(std::string_view what, std::span<const double> series, bool in_nats);
 
 // Those of several runs as one list: each kind once, as the first run that has it says it, and how many have it.
 struct NamedWarnings {

@@ -1,5 +1,6 @@
 #include "figures/curves.hpp"
 
+#include "experiment/warnings.hpp"
 #include "figures/tables.hpp"
 
 #include <fmt/format.h>
@@ -21,38 +22,15 @@ bool has(const RunTable& run, std::string_view name) {
   return c && std::ranges::any_of(*c, [](double v) { return std::isfinite(v); });
 }
 
-}  // namespace
-
-// Whether the values still go one way at the end. The mean of the last tenth is compared with that of the tenth before:
-// a steady slope moves it by 3.5 standard deviations within a tenth, noise around a level by less than 2. And a move
-// below a hundredth of the whole range is none.
-bool still_moving(std::vector<double> y, bool log) {
-  const std::size_t tenth = y.size() / 10;
-  if (tenth < 5) return false;
-  if (log)
-    for (double& v : y) v = std::log(v);
-  const auto [least, greatest] = std::ranges::minmax(y);
-  // The mean of f over a tenth, counted from the end.
-  const auto mean = [&](std::size_t which, auto&& f) {
-    double sum = 0;
-    for (std::size_t i = y.size() - which * tenth; i < y.size() - (which - 1) * tenth; ++i) sum += f(y[i]);
-    return sum / static_cast<double>(tenth);
-  };
-  const double last = mean(1, std::identity()), move = std::abs(last - mean(2, std::identity()));
-  const double deviation = std::sqrt(mean(1, [&](double v) { return (v - last) * (v - last); }));
-  return move > 2.5 * deviation && move > 0.01 * (greatest - least);
-}
-
-namespace {
-
 // From where to where the first curve went, if it is one alone, and what that means.
-std::string curve_caption(const report::LineChart& chart, bool alone, const std::string& meaning) {
+std::string curve_caption(const report::LineChart& chart, bool alone, const CurveSpec& spec) {
+  const std::string& meaning = spec.meaning;
   if (!alone) return meaning;
   std::vector<double> y = chart.series.front().y;
   std::erase_if(y, [&](double v) { return !std::isfinite(v) || (v <= 0 && chart.log_y); });
   if (y.size() < 2) return meaning;
   std::string text = fmt::format("It went from {} to {}. {}", four_digits(y.front()), four_digits(y.back()), meaning);
-  if (still_moving(y, chart.log_y)) text += " It was still changing at the end, so more steps may help.";
+  if (still_moving(y, in_nats(spec.column))) text += " It was still changing at the end, so more steps may help.";
   return text;
 }
 
@@ -99,7 +77,7 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis,
         if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));
     }
     if (chart.series.empty()) continue;
-    std::string caption = curve_caption(chart, alone, spec.meaning);
+    std::string caption = curve_caption(chart, alone, spec);
     if (decorate) decorate(spec, chart, caption);
     section.figures.push_back({report::to_svg(chart), caption});
   }

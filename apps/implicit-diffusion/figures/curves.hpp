@@ -24,9 +24,6 @@ struct CurveSpec {
   std::string meaning = {};
 };
 
-// Whether the values had not levelled off by the end. `log`: they are positive, and looked at on a logarithmic axis.
-bool still_moving(std::vector<double> y, bool log);
-
 // A section with a chart for each column that has something to show. `decorate` may add to a chart and to its caption.
 enum class Axis { steps, gradient_evaluations };
 using Decorate =

@@ -1,6 +1,6 @@
 #include "figures/opening.hpp"
 
-#include "figures/curves.hpp"
+#include "experiment/warnings.hpp"
 #include "figures/tables.hpp"
 
 #include <fmt/format.h>
@@ -11,14 +11,13 @@
 
 namespace program {
 
-std::optional<Ends> ends_of(const std::vector<double>* column, bool log) {
+std::optional<Ends> ends_of(const std::vector<double>* column, bool in_nats) {
   if (!column) return std::nullopt;
   std::vector<double> finite;
   for (const double v : *column)
     if (std::isfinite(v)) finite.push_back(v);
   if (finite.empty()) return std::nullopt;
-  const bool positive = std::ranges::all_of(finite, [](double v) { return v > 0; });
-  return Ends{finite.front(), finite.back(), still_moving(finite, log && positive)};
+  return Ends{finite.front(), finite.back(), still_moving(finite, in_nats).has_value()};
 }
 
 std::string change_text(double from, double to) {
@@ -47,6 +46,12 @@ std::string verdict_of(double share) {
   if (share >= 0.05) return "It got part of the way";
   if (share >= -0.01) return "It has not got anywhere yet";
   return "It did not work";
+}
+
+std::string verdict_of_divergence(double first, double last) {
+  constexpr double much = 0.5;
+  const double share = first > 0 ? share_of_way(first, last, 0) : 0;
+  return verdict_of(last > much ? std::min(share, 0.9) : share);
 }
 
 std::string paragraph(const std::vector<std::string>& sentences) {

@@ -14,10 +14,10 @@ namespace program {
 // The first and the last finite value of a column of metrics.csv.
 struct Ends {
   double first, last;
-  bool moving;  // it had not levelled off by the end
+  bool moving;  // it had not levelled off by the end (still_moving)
 };
-// Nothing where the column is missing or has no finite value. `log`: it is drawn on a logarithmic axis.
-std::optional<Ends> ends_of(const std::vector<double>* column, bool log = false);
+// Nothing where the column is missing or has no finite value.
+std::optional<Ends> ends_of(const std::vector<double>* column, bool in_nats = false);
 
 // "rose from 0.1 to 0.2", "fell from 0.2 to 0.1" or "stayed at 0.1".
 std::string change_text(double from, double to);
@@ -30,6 +30,8 @@ std::string percent(double share);
 double share_of_way(double start, double end, double optimum);
 // "It worked", "It got part of the way", ...
 std::string verdict_of(double share);
+// The same of a divergence, in nats, that ought to be 0. With much of it left nothing has worked, however much there was.
+std::string verdict_of_divergence(double first, double last);
 
 // Sentences with blanks between them; empty ones are left out.
 std::string paragraph(const std::vector<std::string>& sentences);

@@ -204,7 +204,7 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   s.gradient_evaluations = s.steps;
   s.seconds = seconds;
   if (status == Status::completed && !context.shortened)
-    if (auto moving = warn_if_moving("objective", main.objective)) s.warnings.push_back(std::move(*moving));
+    if (auto moving = warn_if_moving("objective", main.objective, false)) s.warnings.push_back(std::move(*moving));
   Json& more = s.more;
   more["results"] = Json::array();
   for (const GradientTiming& r : timings)

@@ -129,8 +129,8 @@ std::string judge_samples(const RunFiles& run, double exact) {
 }
 
 // The beginning of a sentence that tells how far a run has come. One that diverged has its verdict already.
-std::string verdict_on(const RunFiles& run, double share) {
-  return run.summary.status == "diverged" ? "Until then, " : verdict_of(share) + ": ";
+std::string begin_with(const RunFiles& run, const std::string& verdict) {
+  return run.summary.status == "diverged" ? "Until then, " : verdict + ": ";
 }
 
 std::string levelled(const Ends& e) {
@@ -148,7 +148,7 @@ std::string judge_reward(const RunFiles& run) {
   const std::optional<double> best = exact && alone && c.reward->lambda > 0 ? best_mean_reward(c) : std::nullopt;
   if (best && *best > e.first) {
     const double share = share_of_way(e.first, e.last, *best);
-    text.push_back(fmt::format("{}{} {}.", verdict_on(run, share), what, change_text(e)));
+    text.push_back(fmt::format("{}{} {}.", begin_with(run, verdict_of(share)), what, change_text(e)));
     text.push_back(share >= 0 ? fmt::format("No θ earns more than {}, so the run made {} of the possible gain.",
                                             four_digits(*best), percent(share))
                               : fmt::format("Some θ earns {}.", four_digits(*best)));
@@ -177,7 +177,7 @@ std::string judge_divergence(const RunFiles& run) {
       fmt::format("the KL divergence of {} from the reference {} nats", the_law, change_text(*kl));
   const double share = kl->first > 0 ? share_of_way(kl->first, kl->last, 0) : 0;
   constexpr double at_the_optimum = 0.01;  // nats: there is nothing to gain
-  const std::string verdict = kl->first > at_the_optimum      ? verdict_on(run, share)
+  const std::string verdict = kl->first > at_the_optimum ? begin_with(run, verdict_of_divergence(kl->first, kl->last))
                               : kl->last > 2 * at_the_optimum ? "It started at the optimum and left it: "
                                                               : "It started at the optimum and stayed there: ";
   return paragraph(
@@ -188,7 +188,7 @@ std::string judge_divergence(const RunFiles& run) {
 }
 
 std::string judge_data(const RunFiles& run) {
-  const auto ends = ends_of(column(run, "data_log_likelihood"));
+  const auto ends = ends_of(column(run, "data_log_likelihood"), true);
   if (!ends) return {};
   const std::string change =
       fmt::format("the mean log-likelihood of the data under {} {} nats", the_law, change_text(*ends));

@@ -2,6 +2,7 @@
 
 #include "experiment/warnings.hpp"
 #include "implicit_diffusion/langevin/occupancy.hpp"
+#include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>
 
@@ -13,14 +14,69 @@ namespace {
 
 using namespace implicit_diffusion;
 
-// Along a direction in which V has the curvature k the chain has the variance 1 / (k (1 - g k / 2)) instead of 1 / k.
-// largest_stable_step() is 2 / k for the largest k there is: the variance is 1 / (1 - g / limit) times the law's.
-std::optional<Warning> warn_of_step(const LangevinConfiguration& c, const RunState& state,
-                                    const Potential<float>& potential) {
-  constexpr double much = 0.5, fine = 0.1;
-  const std::optional<double> limit = potential.largest_stable_step();
+// The largest eigenvalue of the Hessian of a potential among some samples, by power iteration on differences of its
+// gradient: first for the eigenvalue that is largest without its sign, then, shifted by that, for the largest.
+double largest_curvature(const Potential<double>& potential, const Population<float>& samples) {
+  constexpr std::size_t most = 256;
+  constexpr int iterations = 30;
+  const std::size_t n = std::min(samples.size(), most), d = samples.dimension();
+  Population<double> x(n, d);
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t i = 0; i < n; ++i) x(i, j) = static_cast<double>(samples(i * samples.size() / n, j));
+  std::vector<double> v(n * d), shift(n), curvature(n);  // by coordinate
+  for (std::size_t k = 0; k < v.size(); ++k) v[k] = std::cos(static_cast<double>(k / n + 1));
+  const auto normalise = [&] {
+    for (std::size_t i = 0; i < n; ++i) {
+      double square = 0;
+      for (std::size_t j = 0; j < d; ++j) square += v[j * n + i] * v[j * n + i];
+      for (std::size_t j = 0; j < d && square > 0; ++j) v[j * n + i] /= std::sqrt(square);
+    }
+  };
+  const auto moved = [&](double h) {
+    Population<double> there = x;
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < n; ++i) there(i, j) += h * v[j * n + i];
+    return gradients_x(potential, there);
+  };
+  for (int k = 0; k < 2 * iterations; ++k) {
+    normalise();
+    constexpr double h = 1e-5;
+    const std::vector<double> up = moved(h), down = moved(-h);
+    std::ranges::fill(curvature, 0.0);
+    for (std::size_t j = 0; j < d; ++j)
+      for (std::size_t i = 0; i < n; ++i) {
+        const double product = (up[j * n + i] - down[j * n + i]) / (2 * h);
+        curvature[i] += v[j * n + i] * product;
+        v[j * n + i] = product + shift[i] * v[j * n + i];
+      }
+    if (k + 1 == iterations)
+      for (std::size_t i = 0; i < n; ++i) shift[i] = std::abs(curvature[i]);
+  }
+  return *std::ranges::max_element(curvature);
+}
+
+// At the last theta. Guidance samples exp(-V + lambda R), whose curvature has no bound that is of use: what it is at
+// the samples counts.
+std::optional<double> stable_step(const LangevinConfiguration& c, const RunState& state,
+                                  const Potential<float>& potential) {
+  if (c.method != Method::guided) return potential.largest_stable_step();
+  const RewardSpec& r = *c.smooth_reward;
+  const double k = largest_curvature(
+      prepared(guided<double>(c.potential.make<double>(), r.make<double>(), r.lambda), state.theta), state.population);
+  return k > 0 ? std::optional(2 / k) : std::nullopt;
+}
+
+double last_step_size(const LangevinConfiguration& c, const RunState& state) {
   const double exponent = c.schedule == ScheduleKind::cube_root ? 1.0 / 3.0 : 0;
-  const double g = Schedule(c.step_size, exponent)(std::max<std::int64_t>(state.step, 1) - 1);
+  return Schedule(c.step_size, exponent)(std::max<std::int64_t>(state.step, 1) - 1);
+}
+
+// Along a direction in which V has the curvature k the chain has the variance 1 / (k (1 - g k / 2)) instead of 1 / k.
+// The largest stable step is 2 / k for the largest k there is: the variance is 1 / (1 - g / limit) times the law's.
+std::optional<Warning> warn_of_step(const LangevinConfiguration& c, const RunState& state,
+                                    std::optional<double> limit) {
+  constexpr double much = 0.5, fine = 0.1;
+  const double g = last_step_size(c, state);
   if (!limit || !(g >= much * *limit)) return std::nullopt;
   const std::string bias =
       g < *limit ? fmt::format("around the narrowest mode the samples have up to {:.3g} times the variance of the law",
@@ -40,7 +96,7 @@ std::optional<Warning> warn_of_figures(const LangevinConfiguration& c, const Row
     // A mean over the samples is the last resort: it is noisy.
     const bool sampled = f.value == &Figures::reward;
     if (sampled && (!c.reward || std::isfinite(rows.column("exact_reward").back()))) continue;
-    if (auto warning = warn_if_moving(f.label, values)) return warning;
+    if (auto warning = warn_if_moving(f.label, values, in_nats(f.key))) return warning;
   }
   return std::nullopt;
 }
@@ -98,24 +154,39 @@ std::optional<GaussianMixture> modes(const LangevinConfiguration& c, std::span<c
 }
 
 std::optional<Warning> warn_of_mixing(const LangevinConfiguration& c, const RunState& state,
-                                      const Potential<float>& potential) {
+                                      const Potential<float>& potential, std::optional<double> limit) {
   if (c.method == Method::guided) return std::nullopt;  // which samples another law
   const std::optional<GaussianMixture> law = modes(c, state.theta, potential);
   if (!law || law->weights.size() < 2) return std::nullopt;
-  constexpr double much = 0.1, standard_errors = 5, most_work = 1e7;
+  constexpr double much = 0.1, of_weight = 0.1, standard_errors = 5, most_work = 1e7;
   constexpr std::size_t fewest = 100;
   const auto work = static_cast<double>(law->weights.size() * law->dimension() * law->dimension());
   const auto most = static_cast<std::size_t>(std::clamp(most_work / work, 1.0, 1e4));
   if (most < fewest) return std::nullopt;
   const Occupancy o = occupancy(state.population, *law, most);
-  if (o.total_variation <= much || o.deviation <= standard_errors) return std::nullopt;
+  if (o.deviation <= standard_errors) return std::nullopt;
+  // A mode that hardly any sample is in, however light: it is missing from every estimate.
+  std::optional<std::size_t> missed;
+  for (std::size_t i = 0; i < o.shares.size(); ++i) {
+    const double w = law->weights[i], expected = w * static_cast<double>(std::min(state.population.size(), most));
+    if (o.shares[i] < of_weight * w && expected > standard_errors * standard_errors)
+      if (!missed || w > law->weights[*missed]) missed = i;
+  }
+  if (o.total_variation <= much && !missed) return std::nullopt;
+  const std::size_t mode = o.total_variation > much ? o.furthest : *missed;
+  const double g = last_step_size(c, state);
+  const std::string bias =
+      limit && g > *limit / 10
+          ? fmt::format(" Part of it may be the bias of step_size, {:.0f} % of the largest stable step.",
+                        100 * g / *limit)
+          : std::string();
   return Warning{
       warning_kind::mixing,
       fmt::format(
           "the samples have not kept up with theta: mode {} holds {:.1f} % of the samples but {:.1f} % of the "
           "distribution at the last theta (total variation {:.2f}). Samples rarely cross between modes that are far "
-          "apart; more steps, a smaller learning_rate or a start that covers all modes may help",
-          o.furthest + 1, 100 * o.shares[o.furthest], 100 * law->weights[o.furthest], o.total_variation)};
+          "apart; more steps, a smaller learning_rate or a start that covers all modes may help.{}",
+          mode + 1, 100 * o.shares[mode], 100 * law->weights[mode], o.total_variation, bias)};
 }
 
 }  // namespace
@@ -128,11 +199,14 @@ std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const Run
   const auto add = [&](std::optional<Warning> w) {
     if (w) all.push_back(std::move(*w));
   };
-  add(warn_of_step(c, state, potential));
+  const std::optional<double> limit = stable_step(c, state, potential);
+  const std::optional<Warning> biased = warn_of_step(c, state, limit);
+  add(biased);
   if (moves_theta(c.method)) add(warn_if_worse(c, rows));
   if (shortened) return all;
   if (moves_theta(c.method)) add(warn_of_figures(c, rows));
-  add(warn_of_mixing(c, state, potential));
+  // Samples of a law that the step has made wider say nothing of crossings.
+  if (!biased) add(warn_of_mixing(c, state, potential, limit));
   return all;
 }
 

@@ -7,8 +7,14 @@
 //
 //     dV/dx_1 = 4 theta u (u^2 - 1) / a          dV/dx_j = x_j / s          dV/dtheta = (u^2 - 1)^2
 //
-// It is no mixture of Gaussians. Langevin with step g is stable near the wells for g < 2 / max(8 theta / a^2, 1 / s);
-// as V grows with the fourth power of x_1, a sample far outside may escape at any step size.
+// It is no mixture of Gaussians. Along x_1 its curvature is 4 theta (3 u^2 - 1) / a^2: 8 theta / a^2 in the wells and
+// more outside of them. Langevin with step g is stable where V is at most 2 above its wells, as it is for most samples,
+// if g < 2 / k, with k the curvature at the outermost such point, u^2 = 1 + sqrt(2 / theta):
+//
+//     k = max((8 theta + 12 sqrt(2 theta)) / a^2, 1 / s)
+//
+// A sample escapes to infinity from u^2 - 1 > a^2 / (2 g theta) on, where a step leads further out on the other side.
+// At that limit V is 72 there and more; at the limit of the wells alone, g = a^2 / (4 theta), only 4 theta.
 #pragma once
 
 #include "implicit_diffusion/langevin/constants.hpp"
@@ -52,7 +58,7 @@ class DoubleWell {
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const {
     return theta[0] > 0 ? std::nullopt : std::optional<std::size_t>(0);
   }
-  std::optional<double> largest_stable_step() const;
+  std::optional<double> largest_stable_step() const;  // 2 / k
 
  private:
   std::size_t dimension_;

@@ -97,6 +97,7 @@ class Mixture {
 
   // The first diagonal entry of a covariance that is not positive definite.
   std::optional<std::size_t> find_inadmissible(std::span<const double> theta) const;
+  // By the narrowest component. One of a weight below 1e-6 does not count: hardly any sample ever is in it.
   std::optional<double> largest_stable_step() const;
   GaussianMixture law(std::span<const double> theta) const;
 
