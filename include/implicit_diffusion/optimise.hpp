@@ -78,16 +78,20 @@ struct [[nodiscard]] Result : RunReport {
 // Throws a usage Error unless so many samples have noise of their own (random/noise.hpp).
 void require_noise_for(const std::string& name, std::size_t samples, std::size_t dimension);
 
-// The mean of a reward over samples, tile by tile. E: an engine.
+// The sum of a reward over samples, tile by tile, and its mean. E: an engine.
 template <class E>
-double mean_reward(const typename E::Samples& x, const typename E::Reward& reward) {
+double sum_of_rewards(const typename E::Samples& x, const typename E::Reward& reward) {
   double sum = 0;
   typename E::Numbers r = E::numbers(x);
   for (std::size_t k = 0; k < E::tiles(x); ++k) {
     reward.add(E::tile(x, k), 1, E::numbers_of(r, k));
     E::add_to(sum, E::numbers_of(r, k), E::tile(x, k));
   }
-  return sum / static_cast<double>(x.size());
+  return sum;
+}
+template <class E>
+double mean_reward(const typename E::Samples& x, const typename E::Reward& reward) {
+  return sum_of_rewards<E>(x, reward) / static_cast<double>(x.size());
 }
 
 }  // namespace implicit_diffusion

@@ -10,6 +10,7 @@
 
 #include "implicit_diffusion/denoising/batch.hpp"
 #include "implicit_diffusion/langevin/reward.hpp"
+#include "implicit_diffusion/optimise.hpp"
 
 #include <cstddef>
 
@@ -28,14 +29,11 @@ template <class T>
 BatchObjective objective_of(const PathBatch<T>& b, const typename StepsOf<T>::Reward& reward,
                             const DenoisingObjective& o) {
   using Steps = StepsOf<T>;
-  double rewards = 0, penalties = 0;
-  typename Steps::Numbers r = Steps::numbers(b.points);
-  for (std::size_t k = 0; k < Steps::tiles(b.points); ++k) {
-    const auto y = Steps::tile(b.points, k);
-    reward.add(y, 1, Steps::numbers_of(r, k));
-    Steps::add_to(rewards, Steps::numbers_of(r, k), y);
-    if (b.penalty.size() != 0) Steps::add_to(penalties, Steps::numbers_of(b.penalty, k), y);
-  }
+  const double rewards = sum_of_rewards<Steps>(b.points, reward);
+  double penalties = 0;
+  if (b.penalty.size() != 0)
+    for (std::size_t k = 0; k < Steps::tiles(b.points); ++k)
+      Steps::add_to(penalties, Steps::numbers_of(b.penalty, k), Steps::tile(b.points, k));
   const auto n = static_cast<double>(b.points.size());
   return {(-o.lambda * rewards + o.beta * penalties) / n, rewards / n, penalties / n};
 }
