@@ -114,8 +114,12 @@ std::size_t dash_at_beginning(std::string_view text) {
 // would cost a row in silence. So a name begins with a letter or an underscore, whatever marks there are before it.
 bool can_be_meant_as_number(std::string_view text) {
   if (is_number(text)) return true;
-  for (const std::string_view missing : {"NA", "N/A", "n/a", "null", "NULL", "None"})
-    if (text == missing) return true;
+  if (text == "NA" || text == "na") return true;  // Na is sodium
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  for (const std::string_view missing : {"n/a", "null", "none", "nil", "missing"})
+    if (lower == missing) return true;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   while (!text.empty() && !is_letter(text.front()) && !is_digit(text.front())) {
     const std::size_t dash = dash_at_beginning(text);
@@ -219,11 +223,16 @@ CsvTable parse_csv(std::string_view text, const std::string& where, EmptyCell em
 CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty) {
   // What is no text is refused before the rest of it is read.
   const FileReader file(path);
-  std::string beginning(std::min<std::uint64_t>(file.size(), piece_size), '\0');
-  file.read(0, beginning);
-  if (const std::size_t at = beginning.find('\0'); at != std::string::npos && !is_utf_16(beginning))
-    throw Error(ErrorKind::data, display(path), fmt::format("byte {}: a zero byte; this is not a text file", at));
-  return parse_csv(read_file(path), display(path), empty);
+  std::string text, piece;
+  for (std::uint64_t at = 0; at < file.size() && !is_utf_16(text); at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(file.size() - at, piece_size));
+    file.read(at, piece);
+    if (const std::size_t zero = piece.find('\0'); zero != std::string::npos && !is_utf_16(at == 0 ? piece : text))
+      throw Error(ErrorKind::data, display(path),
+                  fmt::format("byte {}: a zero byte; this is not a text file", at + zero));
+    text += piece;
+  }
+  return parse_csv(text, display(path), empty);
 }
 
 std::string csv_bytes(std::span<const std::string> header, std::span<const std::vector<double>> rows) {

@@ -72,8 +72,9 @@ TEST(Csv, QuotedNumbersAreNumbersInEveryRow) {
 
 TEST(Csv, WhatCanBeMeantAsANumberIsNotAName) {
   for (const std::string cell :
-       {"\u22125", "O.5", "-O.5", "l.5", "NA",  "N/A",  "n/a",     "null",   "NULL",    "None",       "-",
-        "--",      "?",   ".",    "$5",  "(5)", "<0.1", "\"1,5\"", "\"NA\"", "\"O.5\"", "\"\u22125\""}) {
+       {"\u22125", "O.5", "-O.5", "l.5",     "NA",      "N/A",    "n/a",     "null",       "NULL",
+        "None",    "-",   "na",   "missing", "Missing", "nil",    "NONE",    "--",         "?",
+        ".",       "$5",  "(5)",  "<0.1",    "\"1,5\"", "\"NA\"", "\"O.5\"", "\"\u22125\""}) {
     std::string text = cell;
     std::erase(text, '"');
     EXPECT_ERROR(parse(cell + "\n2\n"), data, "x.csv: line 1, column 1: '" + text + "' is not a number");

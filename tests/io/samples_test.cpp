@@ -50,9 +50,11 @@ TEST_F(Samples, OnALineHaveOneCoordinate) {
 // Files of a terabyte, but for their beginning a hole: nobody could read them.
 TEST_F(Samples, AreRefusedFromTheBeginningOfTheirFile) {
   constexpr std::uintmax_t terabyte = std::uintmax_t{1} << 40;
+  std::string long_beginning;  // 3 MiB of text
+  for (std::size_t i = 0; i < (std::size_t{3} << 20); ++i) long_beginning += i % 2 ? '\n' : '1';
   const std::filesystem::path garbage = text("a.npy", "x"), short_shape = npy({1, 2}, {2, 1}),
-                              hole = text("a.csv", "1");
-  for (const std::filesystem::path& path : {garbage, short_shape, hole}) {
+                              hole = text("a.csv", "1"), long_text = text("b.csv", long_beginning);
+  for (const std::filesystem::path& path : {garbage, short_shape, hole, long_text}) {
     std::error_code error;
     std::filesystem::resize_file(path, terabyte, error);
     if (error) GTEST_SKIP() << "no file of a terabyte can be made here";
@@ -61,6 +63,7 @@ TEST_F(Samples, AreRefusedFromTheBeginningOfTheirFile) {
   EXPECT_ERROR(read_samples(short_shape), data,
                "x.npy: byte 128: shape (2, 1) of '<f8' takes 16 bytes, but the file has 1099511627648 here");
   EXPECT_ERROR(read_samples(hole), data, "a.csv: byte 1: a zero byte");
+  EXPECT_ERROR(read_samples(long_text), data, "b.csv: byte 3145728: a zero byte");
   // A header that goes on and on.
   write_file(folder_ / "h.npy", std::string("\x93NUMPY\x02\0\0\0\0\x10", 12));
   std::filesystem::resize_file(folder_ / "h.npy", terabyte);

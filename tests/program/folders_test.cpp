@@ -438,5 +438,37 @@ TEST(FailedRun, LeavesNoFolderBehind) {
     }
 }
 
+// A link that leads to a file of the run is no way round the guard, nor is a name through a linked folder.
+TEST(Folders, OverwriteDoesNotRemoveWhatALinkLeadsTo) {
+  const Folder folder;
+  const Words one{"run", "langevin-reward", "--steps", "5", "--quiet", "--no-report", "--output", "r"};
+  ASSERT_EQ(run(folder, one).code, 0);
+  fs::create_symlink(folder / "r/samples.npy", folder / "mine.npy");
+  fs::create_directory_symlink(folder / "r", folder / "other");
+  const std::string before = contents(folder / "r/samples.npy");
+  for (const char* name : {"mine.npy", "other/samples.npy", "r/samples.npy"}) {
+    const Result result = run(folder, one + Words{"--overwrite", "--set", std::string("start.samples=") + name});
+    EXPECT_EQ(result.code, 2) << name;
+    EXPECT_TRUE(is_error_line(result.err, {"start.samples: ", "would be removed by --overwrite"})) << result.err;
+    EXPECT_EQ(contents(folder / "r/samples.npy"), before);
+  }
+}
+
+// A file of points has a log-likelihood and none of the other figures.
+TEST(Folders, RepeatsOnDataHaveATableWithTheirFigure) {
+  const Folder folder;
+  std::string points;
+  for (int i = 0; i < 50; ++i) points += std::to_string(i % 7) + "\n";
+  write(folder / "points.csv", points);
+  write(folder / "x.toml",
+        "steps = 20\nstep_size = 0.1\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n[reference]\ndata = "
+        "\"points.csv\"\n[start]\ntheta = [0.0]\n");
+  const Result result = run(folder, {"run", "x.toml", "--repeats", "2", "--quiet", "--output", "r"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("data log-likelihood"), std::string::npos) << result.out;
+  const double figure = json(folder / "r/seed-0/summary.json")["data_log_likelihood"].get<double>();
+  EXPECT_NE(result.out.find(fmt::format("{:.4f}", figure)), std::string::npos) << result.out;
+}
+
 }  // namespace
 }  // namespace program_test

@@ -55,6 +55,33 @@ TEST(Opening, KnowsARunThatStartsAtTheOptimum) {
   EXPECT_TRUE(says(gaussian(1.5, "leaves"), {"It started at the optimum and left it: "}));
 }
 
+// From 5000 nats to a few: nearly all of the way, and far from done.
+TEST(Opening, DoesNotCallItDoneWithManyNatsLeft) {
+  const Folder folder;
+  write(folder / "mine.toml",
+        "steps = 130\nlearning_rate = 0.02\nstep_size = 0.1\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n"
+        "[reference]\ntheta = [0.0]\n[start]\ntheta = [100.0]\nmean = [100.0]\n");
+  const std::string text = run_and_read(folder, {"mine.toml"}, "far");
+  const double left = json(folder / "far/summary.json")["exact_kl"].get<double>();
+  ASSERT_GT(left, 1);
+  ASSERT_LT(left, 250);
+  EXPECT_TRUE(says(text, {"It got most of the way: the KL divergence ", "fell from 5000 to "}));
+}
+
+// At the horizon 0.3 samples are still nearly the N(0, I) that they began as.
+TEST(Opening, OfAShortHorizonSaysThatSamplesDoNotFollow) {
+  const Folder folder;
+  const auto horizon = [&](const std::string& t) {
+    write(folder / "mine.toml",
+          "kind = \"denoising-mixture\"\nslots = 1\nsteps = 20\nsteps_per_sample = 128\nhorizon = " + t +
+              "\n[base]\nweights = [1.0]\nmeans = [[2.0]]\ndeviations = [0.5]\n[reward]\n"
+              "direction = [0.5]\n");
+    return run_and_read(folder, {"mine.toml"}, "horizon-" + t);
+  };
+  EXPECT_TRUE(says(horizon("0.3"), {"The samples do not follow the learnt mixture: they have a mean reward of "}));
+  EXPECT_TRUE(says(horizon("4.0"), {"The samples follow the learnt mixture: they have a mean reward of "}));
+}
+
 TEST(Opening, OfANegativeWeightSaysThatTheRewardIsLowered) {
   const Folder folder;
   EXPECT_TRUE(says(run_and_read(folder, {"langevin-reward", "--steps", "50", "--set", "reward.lambda=-1"}, "low"),
@@ -170,9 +197,11 @@ TEST(Opening, OfAFiniteStateSpaceComparesWithTheOptimum) {
   const Words small{"finite-state",   "--set", "states=60",          "--set", "width=20", "--set",
                     "particles=2000", "--set", "timing={dense=[10]}"};
   const std::string done = run_and_read(folder, small, "done");
-  EXPECT_TRUE(says(done, {"a Markov chain on 60 states", "with 200 steps of θ each", "It worked: with samples",
-                          "the objective fell from 0 to -0.1",
-                          "were also compared with exact ones: their largest relative error is "}));
+  EXPECT_TRUE(
+      says(done, {"a Markov chain on 60 states", "with 200 steps of θ each", "It worked: with samples",
+                  "the objective fell from 0 to -0.1", "Of the other loops, the one with the exact distribution went ",
+                  ", the one with samples of a Gibbs distribution went ",
+                  "were also compared with exact ones: their largest relative error is "}));
   const std::string early = run_and_read(folder, small + Words{"--steps", "2"}, "early");
   EXPECT_TRUE(says(early, {"with 2 steps of θ each"}));
   EXPECT_EQ(early.find("It worked"), std::string::npos) << early;

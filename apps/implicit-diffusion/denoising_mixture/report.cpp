@@ -77,6 +77,52 @@ std::string notice_of(const Json& results, const std::vector<Files>& runs, std::
   return text;
 }
 
+// Whether the samples of each run follow the mixture that it learnt, by their mean reward. A chain forgets that it began
+// as N(0, I) only over a long horizon, and its steps are finite.
+std::string judge_samples(const std::vector<Files>& runs) {
+  constexpr double standard_errors = 4, much = 0.1;  // of a deviation of the reward
+  std::string furthest;
+  double most = 0;
+  std::size_t known = 0, off = 0;
+  for (const Files& run : runs) {
+    const DenoisingConfiguration& c = *run.configuration;
+    const std::size_t n = run.samples.size();
+    if (n < 2) continue;
+    const GaussianMixture law = c.model().law(run.theta);
+    const double exact = c.mean_reward(law);
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      double r = 0;
+      for (std::size_t j = 0; j < c.direction.size(); ++j) r += c.direction[j] * static_cast<double>(run.samples(i, j));
+      sum += r;
+      squares += r * r;
+    }
+    const double mean = sum / static_cast<double>(n);
+    const double deviation = std::sqrt(std::max(squares / static_cast<double>(n) - mean * mean, 0.0));
+    const double error = deviation / std::sqrt(static_cast<double>(n - 1)), apart = std::abs(mean - exact);
+    ++known;
+    if (apart > standard_errors * error && apart > much * deviation) ++off;
+    if (furthest.empty() || apart > most * error) {
+      most = apart / error;
+      furthest = fmt::format("{}a mean reward of {}, with a standard error of {}, and the mixture has {}",
+                             runs.size() == 1 ? "" : fmt::format("in {}, ", run.label), four_digits(mean),
+                             minus(fmt::format("{:.2g}", error)), four_digits(exact));
+    }
+  }
+  if (known == 0) return {};
+  if (runs.size() == 1)
+    return fmt::format(
+        "{}: they have {}.{}",
+        off > 0 ? "The samples do not follow the learnt mixture" : "The samples follow the learnt mixture", furthest,
+        off > 0 ? " A longer horizon or more steps per sample may help." : "");
+  if (off == 0) return fmt::format("The samples follow the learnt mixtures; furthest from them {}.", furthest);
+  return fmt::format(
+      "The samples of {} of the {} runs do not follow the learnt mixture; furthest from it, {}. A longer horizon or "
+      "more "
+      "steps per sample may help.",
+      off, known, furthest);
+}
+
 // What was done, whether it worked, and how one can tell.
 std::string mixture_opening(const std::vector<Files>& runs, const Json& results) {
   const Files& first = runs.front();
@@ -84,9 +130,10 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
   const bool one = runs.size() == 1;
   const auto rose = ends_of(&first.column("exact_reward"));
   const GaussianMixture tilted = c.tilted();
-  std::vector<std::string> text{fmt::format(
-      "{} a denoising diffusion of {} Gaussians towards a linear reward, with a penalty on leaving the base model.",
-      one ? "This run finetuned" : fmt::format("These {} runs finetuned", runs.size()), c.base.weights.size())};
+  std::vector<std::string> text{
+      fmt::format("{} a denoising diffusion of {} towards a linear reward, with a penalty on leaving the base model.",
+                  one ? "This run finetuned" : fmt::format("These {} runs finetuned", runs.size()),
+                  c.base.weights.size() == 1 ? "a Gaussian" : fmt::format("{} Gaussians", c.base.weights.size()))};
   // The share of the way to the best distribution that each run went, by KL.
   double least = 1, most = -std::numeric_limits<double>::infinity();
   std::size_t worked = 0, known = 0;
@@ -97,7 +144,7 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
     least = std::min(least, share);
     most = std::max(most, share);
     ++known;
-    if (share >= 0.95) ++worked;
+    if (verdict_of_divergence(kl->first, kl->last) == verdict_of(1)) ++worked;
   }
   std::size_t completed = 0;
   for (const Json& r : results)
@@ -111,10 +158,11 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
     text.push_back(fmt::format(
         "{}: the best distribution is known, and the KL divergence from it to the learnt one {} nats; the run removed "
         "{} of it.",
-        verdict_of(least), change_text(*kl), percent(std::max(least, 0.0))));
+        verdict_of_divergence(kl->first, kl->last), change_text(*kl), percent(std::max(least, 0.0))));
   else if (known > 0)
     text.push_back(fmt::format(
-        "{}: the best distribution is known, and {} of the {} runs removed at least 95 % of the KL divergence from it. "
+        "{}: the best distribution is known, and {} of the {} runs removed at least 95 % of the KL divergence from it, "
+        "with no more than 0.5 nats left. "
         "The best run removed {}, the worst {}.",
         worked == known ? "All of them worked" : (worked > 0 ? "Some of them worked" : "None of them worked"), worked,
         known, percent(most), percent(least)));
@@ -129,6 +177,7 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
                                one ? "Meanwhile" : fmt::format("In the first run, {},", first.label),
                                change_text(*rose), four_digits(c.mean_reward(tilted))));
   text.emplace_back("These figures follow from the learnt parameters without sampling noise.");
+  text.push_back(judge_samples(runs));
   return paragraph(text);
 }
 

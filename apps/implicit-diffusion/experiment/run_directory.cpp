@@ -136,9 +136,16 @@ std::string_view to_string(Status status) {
 }
 
 bool is_replaced(const fs::path& folder, const fs::path& file) {
+  // By its own name and by that of what it leads to, if it is a link.
   std::error_code error;
-  const fs::path inside = fs::weakly_canonical(file, error).lexically_relative(fs::weakly_canonical(folder, error));
-  return !inside.empty() && *inside.begin() != ".." && (is_run_file(file.filename()) || io::is_checkpoint(file));
+  const fs::path there = fs::weakly_canonical(folder, error);
+  const auto is_replaced_there = [&](const fs::path& p) {
+    const fs::path inside = p.lexically_relative(there);
+    return !inside.empty() && *inside.begin() != ".." && (is_run_file(p.filename()) || io::is_checkpoint(p));
+  };
+  return is_replaced_there(fs::weakly_canonical(file, error)) ||
+         is_replaced_there(fs::weakly_canonical(file.has_parent_path() ? file.parent_path() : ".", error) /
+                           file.filename());
 }
 
 bool is_result(const fs::path& file) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -21,13 +22,22 @@ namespace {
 using namespace implicit_diffusion;
 namespace fs = std::filesystem;
 
+// A column for each figure that some run has.
 std::string repeats_table(const std::vector<Summary>& runs, const Summary& over) {
-  const auto row = [](const auto& seed, std::string_view status, const auto& steps, const Figures& f) {
-    return fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", seed, status, steps, figure_text(f.reward, 4),
-                       figure_text(f.exact_reward, 4), figure_text(f.exact_kl, 5), figure_text(f.log_likelihood, 3));
+  std::vector<FigureName> shown;
+  for (const FigureName& f : figure_names)
+    if (std::ranges::any_of(runs, [&](const Summary& s) { return std::isfinite(s.figures.*f.value); }))
+      shown.push_back(f);
+  const auto width = [](const FigureName& f) {
+    return std::max<std::size_t>(10, std::string_view(f.label).size() + 2);
   };
-  std::string text = fmt::format("{:>8}  {:<12}{:>8}{:>10}{:>14}{:>10}{:>16}", "seed", "status", "steps", "reward",
-                                 "exact reward", "exact KL", "log-likelihood");
+  const auto row = [&](const auto& seed, std::string_view status, const auto& steps, const Figures& figures) {
+    std::string line = fmt::format("{:>8}  {:<12}{:>8}", seed, status, steps);
+    for (const FigureName& f : shown) line += fmt::format("{:>{}}", figure_text(figures.*f.value, f.digits), width(f));
+    return line;
+  };
+  std::string text = fmt::format("{:>8}  {:<12}{:>8}", "seed", "status", "steps");
+  for (const FigureName& f : shown) text += fmt::format("{:>{}}", f.label, width(f));
   for (const Reached& r : runs.front().reached) text += fmt::format("{:>16}", "step of " + r.threshold);
   for (const Summary& s : runs) {
     text += "\n" + row(s.seed, s.status, s.steps, s.figures);

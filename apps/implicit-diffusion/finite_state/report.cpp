@@ -11,6 +11,7 @@
 #include "implicit_diffusion/report/chart.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <numbers>
@@ -36,9 +37,21 @@ report::Series density(const std::string& label, std::span<const double> p, std:
   return s;
 }
 
+// How far the other loops went, each in a few words.
+std::string other_loops(const Json& loops, double start, double best) {
+  std::vector<std::string> parts;
+  for (const auto& [name, label] :
+       {std::pair{"law", "with the exact distribution"}, {"gibbs", "with samples of a Gibbs distribution"}})
+    for (const Json& loop : loops)
+      if (loop.is_object() && loop.value("loop", "") == name)
+        parts.push_back(fmt::format("{} went {} of the way", label,
+                                    percent(share_of_way(start, number_or_nan(loop, "objective"), best))));
+  return parts.empty() ? "" : fmt::format("Of the other loops, the one {}.", fmt::join(parts, ", the one "));
+}
+
 // What was done, whether it worked, and how one can tell. `objective` is that of the loop with samples, at its rows.
 std::string finite_state_opening(const FiniteStateConfiguration& c, const Json& summary, const Json& results,
-                                 const std::vector<double>& objective) {
+                                 const Json& loops, const std::vector<double>& objective) {
   const std::string status = summary.value("status", "");
   const std::int64_t steps = summary.value("steps", std::int64_t{0});
   std::vector<std::string> text{
@@ -55,6 +68,7 @@ std::string finite_state_opening(const FiniteStateConfiguration& c, const Json& 
         "{}: with samples and the linear system, the objective {}. Its optimum is known, {}, so the run went {} of the "
         "way; the KL divergence of its distribution from the best one is {:.1e} nats.",
         verdict_of(share), change_text(*ends), four_digits(best), percent(share), number_or_nan(summary, "exact_kl")));
+    text.push_back(other_loops(loops, ends->first, best));
   } else if (ends) {
     text.push_back(fmt::format("It started at the optimum, and the objective {}.", change_text(*ends)));
   }
@@ -89,7 +103,7 @@ std::string FiniteStateExperiment::report(const fs::path& folder) const {
                     .subtitle = fmt::format("{}, seed {}: {} states, {} samples, {} steps", c.experiment, c.seed,
                                             c.ring.states, c.particles, c.steps),
                     .warnings = messages_of(read_warnings(j)),
-                    .opening = finite_state_opening(c, j, results, column("objective_particles")),
+                    .opening = finite_state_opening(c, j, results, loops, column("objective_particles")),
                     .footer = footer};
   const double best = number_or_nan(j, "best_objective"), best_reward = number_or_nan(j, "best_reward");
   page.facts = {

@@ -3,8 +3,8 @@
 // Read is what people have: numbers separated by commas, semicolons, tabs or blanks (told from the first line), with or
 // without a line of names, comment lines that begin with #, empty lines, CRLF, a UTF-8 byte order mark. A number in
 // quotes is a number. The first line holds names if none of its cells, in quotes or not, can be meant as a number: a
-// name begins with a letter or an underscore, after any marks, and is not nan, inf, a word for a missing value (NA,
-// N/A, n/a, null, NULL, None) or a number with a letter in it (O.5). Decimal commas are not read. Errors are of kind
+// name begins with a letter or an underscore, after any marks, and is not nan, inf, a word for a missing value (NA, na,
+// and, in small letters or large, n/a, null, none, nil, missing) or a number with a letter in it (O.5). Decimal commas are not read. Errors are of kind
 // data and name the file, the line, the column and the text found.
 //
 // Written are commas, and each number with the fewest digits that read back as the same double; NaN is an empty cell.
@@ -25,7 +25,7 @@ struct CsvTable {
 
 enum class EmptyCell { error, nan };
 
-// A file with a zero byte in its first MiB is no text, and no more of it is read.
+// A file with a zero byte is no text, and no more of it is read than the MiB that has it.
 CsvTable read_csv(const std::filesystem::path& path, EmptyCell empty = EmptyCell::error);
 
 // The same from text at hand; where is what messages call it.
