@@ -198,13 +198,10 @@ std::vector<double> to_c_order(const std::vector<double>& values, const std::vec
   return out;
 }
 
-// What a file without the magic string is, where that can be told.
+// What a file without the magic string is.
 std::string what_it_is(std::string_view bytes) {
-  if (bytes.empty()) return "the file is empty";
-  if (bytes.starts_with("PK\x03\x04")) return "a zip archive (.npz?); a single .npy is meant";
-  if (bytes.starts_with("version https://git-lfs")) return "a Git LFS pointer; fetch the file itself";
-  if (bytes.starts_with("<!DOCTYPE") || bytes.starts_with("<html")) return "an HTML page, not a .npy file";
-  return "not a .npy file: it does not begin with \\x93NUMPY";
+  const std::string other = mistaken_content(bytes);
+  return other.empty() ? "not a .npy file: it does not begin with \\x93NUMPY" : other + "; a .npy file is meant";
 }
 
 template <class T>

@@ -51,6 +51,17 @@ std::string printable(std::string_view text, std::size_t longest) {
 
 std::string excerpt(std::string_view text, std::size_t longest) { return "'" + printable(text, longest) + "'"; }
 
+std::string mistaken_content(std::string_view beginning) {
+  if (beginning.empty()) return "the file is empty";
+  if (beginning.starts_with("version https://git-lfs"))
+    return "a Git LFS pointer in place of the file; `git lfs pull` fetches it";
+  if (beginning.starts_with("PK\x03\x04")) return "a zip archive";
+  beginning.remove_prefix(std::min(beginning.find_first_not_of(" \t\r\n"), beginning.size()));
+  for (const std::string_view html : {"<!DOCTYPE html", "<!doctype html", "<html", "<HTML"})
+    if (beginning.starts_with(html)) return "an HTML page, perhaps the error page of a download";
+  return "";
+}
+
 std::string display(const std::filesystem::path& path) { return path.empty() ? "''" : printable(path.native()); }
 
 }  // namespace implicit_diffusion::io

@@ -15,6 +15,10 @@ std::string printable(std::string_view text, std::size_t longest = 4096);
 // The same in single quotes, short: what was found in a file.
 std::string excerpt(std::string_view text, std::size_t longest = 40);
 
+// What a file is that should be another, where its beginning tells: "the file is empty", "a Git LFS pointer; ...", an
+// HTML page, a zip archive. Nothing where it does not.
+std::string mistaken_content(std::string_view beginning);
+
 // How a message names a file.
 std::string display(const std::filesystem::path& path);
 
