@@ -5,7 +5,7 @@ _implicit_diffusion() {
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | check | report | bench)
+      list | run | check | report | show-model | bench)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,7 +15,7 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run check report bench --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-model bench --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
@@ -43,6 +43,13 @@ _implicit_diffusion() {
           fi
           ;;
       esac
+      ;;
+    show-model)
+      if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+      fi
       ;;
     bench)
       if [[ $before == --isa ]]; then

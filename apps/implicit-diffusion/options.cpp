@@ -123,6 +123,15 @@ void add_report(CommandLine& line) {
            "file to write (default: report.html, in the folder of the run if there is only one)", "FILE");
 }
 
+void add_show_model(CommandLine& line) {
+  const auto [command, o] =
+      line.add("show-model",
+               "Show what a model folder holds: network, parameters, noise schedule, and what is wrong with it. Every "
+               "value is read; the exit code is 65 if one is missing, unexpected, of another shape or not finite.",
+               "show-model ddpm-cifar10-32", show_model);
+  command->add_option("DIR", o->folder, "folder of a model, as diffusers saves it")->required()->type_name("");
+}
+
 // CLI11's complaint, with the nearest word for an option or command that does not exist.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const auto chosen = app.get_subcommands();
@@ -174,6 +183,7 @@ int dispatch(int argc, char** argv) {
   add_run(line);
   add_check(line);
   add_report(line);
+  add_show_model(line);
   const auto [command, isa] =
       line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
                "bench --isa v3", bench);

@@ -23,6 +23,8 @@ constexpr int deepest = 64;
 Json parse_json(std::string_view text, const std::string& where) {
   if (const std::string found = mistaken_content(text); !found.empty())
     refuse_json(where, fmt::format("{}; a JSON file is meant", found));
+  // The parser would take it for the end.
+  if (text.find('\0') != std::string_view::npos) refuse_json(where, "a zero byte in a JSON file");
   std::vector<std::set<std::string>> keys;  // of the objects that are open
   const auto see = [&](int depth, Json::parse_event_t event, const Json& parsed) {
     using Event = Json::parse_event_t;
@@ -45,9 +47,7 @@ Json parse_json(std::string_view text, const std::string& where) {
 
 std::string json_bytes(const Json& value) { return value.dump(2) + "\n"; }
 
-JsonObject::JsonObject(std::string_view text, std::string where) : JsonObject(parse_json(text, where), where) {}
-
-JsonObject::JsonObject(Json object, std::string where) : members_(std::move(object)), where_(std::move(where)) {
+JsonObject::JsonObject(Value object, std::string where) : members_(std::move(object.json)), where_(std::move(where)) {
   if (!members_.is_object())
     refuse_json(where_, fmt::format("is {} {}, an object is meant", members_.is_array() ? "an" : "a",
                                     std::string_view(members_.type_name())));

@@ -32,8 +32,8 @@ class JsonObject {
  public:
   using Words = std::span<const std::string_view>;
 
-  JsonObject(std::string_view text, std::string where);
-  JsonObject(Json object, std::string where);
+  JsonObject(std::string_view text, const std::string& where) : JsonObject(Value{parse_json(text, where)}, where) {}
+  static JsonObject of(Json object, const std::string& where) { return {Value{std::move(object)}, where}; }
 
   const std::string& where() const { return where_; }
   bool contains(const char* key) const { return members_.contains(key); }
@@ -61,6 +61,10 @@ class JsonObject {
   [[noreturn]] void refuse(const char* key, const std::string& what) const;
 
  private:
+  struct Value {  // not a text: those become JSON by themselves
+    Json json;
+  };
+  JsonObject(Value object, std::string where);
   const Json* take(const char* key);  // null where it is missing
   [[noreturn]] void mistyped(const char* key, const Json& value, const char* meant) const;
   std::int64_t whole(const char* key, const Json& value, std::int64_t least, std::int64_t most) const;

@@ -37,7 +37,9 @@ offers_all_options() {
   fi
 }
 
-offers 'list run check report bench --help --version' ''
+offers 'list run check report show-model bench --help --version' ''
+offers 'show-model' s
+offers 'runs' show-model r
 offers 'check' c
 offers 'run report' r
 offers '--version' --v
@@ -65,6 +67,7 @@ offers_all_options list
 offers_all_options run
 offers_all_options check
 offers_all_options report
+offers_all_options show-model
 offers_all_options bench
 
 # Names with nothing else that begins like them.

@@ -18,10 +18,15 @@ struct ReportOptions {
   std::string output;  // empty: report.html, of one run in its folder
 };
 
+struct ShowModelOptions {
+  std::string folder;
+};
+
 int list(const ListOptions& o);
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
 int bench(const ChosenIsa& isa);
+int show_model(const ShowModelOptions& o);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named
 
 // Uses the kernels that --isa names. Throws a usage Error where this machine lacks them.
