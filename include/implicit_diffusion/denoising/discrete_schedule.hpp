@@ -68,7 +68,7 @@ struct SchedulerConfig {
 };
 
 // The schedule of models that are trained here: abar_i = cos^2(pi (i + 1) / 2000), i < 988, which ends at tau_987 =
-// 4.02, with prediction of v. The network's time 1000 (2 / pi) acos(e^-tau) - 1 is the index.
+// 3.97, with prediction of v. The network's time 1000 (2 / pi) acos(e^-tau) - 1 is the index.
 SchedulerConfig cosine_scheduler_config();
 
 // A step of sampling, from x with the network's output m:
