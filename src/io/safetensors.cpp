@@ -1,3 +1,5 @@
+// Longer than most files here: reader and writer share the table of types and the bounds, and a header is taken apart
+// event by event, each of which can be out of place.
 #include "implicit_diffusion/io/safetensors.hpp"
 
 #include "implicit_diffusion/error.hpp"
