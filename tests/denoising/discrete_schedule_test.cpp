@@ -80,9 +80,8 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
     // exponent of a sigmoid is six of its value.
     const double units = schedule == BetaSchedule::sigmoid ? 12 : schedule == BetaSchedule::scaled_linear ? 4 : 2;
     expect_near(s.betas(), f.take<float>("betas_" + name), units, name);
-    // Of a beta, which is at most 0.02 where it is not exact, that is nothing beside the rounding of 1 - beta by half a
-    // unit, to either side: 1000 of them are a random walk of 16 units at most, with a probability of 1e-6.
-    expect_near(s.abar(), f.take<float>("alphas_cumprod_" + name), 16, name);
+    // Betas are small beside 1: that changes the rounding of 1 - beta only now and then.
+    expect_near(s.abar(), f.take<float>("alphas_cumprod_" + name), 4, name);
   }
   {
     SchedulerConfig config;
@@ -108,7 +107,6 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
     config.timestep_spacing = spacing;
     const DiscreteSchedule s(config);
     for (const std::size_t count : {10U, 50U, 64U, 1000U}) {
-      // In trailing spacing NumPy's arange may make one more than was asked for, at 0: none of ours is there.
       EXPECT_EQ(s.timesteps(count), f.take<std::int64_t>("timesteps_" + name + "_" + std::to_string(count)))
           << name << count;
     }
@@ -116,16 +114,15 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
 
   const std::vector<float> x = f.take<float>("step_sample"), m = f.take<float>("step_model_output"),
                            z = f.take<float>("step_noise");
-  // diffusers computes coefficients in single precision: 1 - abar_t near the data end, where abar_t is close to 1, has
-  // lost digits, and so has the step. We compute in double from the same single abar, so what differs is its rounding:
-  // up to 2^-24 / (1 - abar_t), which is 6e-4 at index 0, where 1 - abar is 1e-4; elsewhere some 1e-6.
-  const auto compare = [&](const DiscreteStep& step, std::int64_t t, const std::string& name) {
+  // diffusers computes steps in single precision, some ten operations, from an abar that may be a few units in the last
+  // place off ours: 32 units.
+  const auto compare = [&](const DiscreteStep& step, const std::string& name) {
     const std::vector<float> got = apply(step, x, m, z), expected = f.take<float>(name);
     ASSERT_EQ(got.size(), expected.size());
     double largest = 0;
     for (const float e : expected) largest = std::max(largest, std::abs(double{e}));
     for (std::size_t i = 0; i < got.size(); ++i)
-      ASSERT_NEAR(got[i], expected[i], (t == 0 ? 1e-3 : 1e-5) * largest) << name << " at " << i;
+      ASSERT_NEAR(got[i], expected[i], 32 * 0x1p-23 * largest) << name << " at " << i;
   };
   for (const auto& [prediction_name, prediction] :
        std::vector<std::pair<std::string, Prediction>>{{"epsilon", Prediction::epsilon},
@@ -143,14 +140,14 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
           config.clip_sample = clip == 1;
           const std::string name =
               "ddpm_step_" + prediction_name + "_" + variance_name + "_clip" + std::to_string(clip) + "_n50_t";
-          compare(DiscreteSchedule(config).ddpm_step(t, t - 20), t, name + std::to_string(t));
+          compare(DiscreteSchedule(config).ddpm_step(t, t - 20), name + std::to_string(t));
         }
       for (const int eta : {0, 1}) {
         SchedulerConfig config;
         config.prediction_type = prediction;
         config.clip_sample = false;
         const std::string name = "ddim_step_" + prediction_name + "_eta" + std::to_string(eta) + "_n50_t";
-        compare(DiscreteSchedule(config).ddim_step(t, t - 20, eta), t, name + std::to_string(t));
+        compare(DiscreteSchedule(config).ddim_step(t, t - 20, eta), name + std::to_string(t));
       }
     }
   }
