@@ -7,6 +7,12 @@ install(TARGETS implicit_diffusion_core implicit_diffusion_report EXPORT implici
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET implicit_diffusion_data)
+  install(TARGETS implicit_diffusion_data implicit-diffusion-lmdb EXPORT implicit_diffusion-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+endif()
 install(EXPORT implicit_diffusion-targets NAMESPACE implicit_diffusion:: DESTINATION ${package_dir})
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion-config.cmake.in

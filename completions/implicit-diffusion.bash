@@ -5,7 +5,7 @@ _implicit_diffusion() {
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | check | report | show-model | bench)
+      list | run | check | report | show-data | show-model | bench)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,7 +15,7 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-model bench --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-data show-model bench --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
@@ -56,6 +56,15 @@ _implicit_diffusion() {
         mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word")
       else
         mapfile -t COMPREPLY < <(compgen -W '--help --isa' -- "$word")
+      fi
+      ;;
+    show-data)
+      if [[ $before == --count ]]; then
+        :
+      elif [[ $word == -* && $before != --output ]]; then
+        mapfile -t COMPREPLY < <(compgen -W '--help --test --count --output' -- "$word")
+      else
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
       fi
       ;;
     report)

@@ -132,6 +132,19 @@ void add_show_model(CommandLine& line) {
   command->add_option("DIR", o->folder, "folder of a model, as diffusers saves it")->required()->type_name("");
 }
 
+void add_show_data(CommandLine& line) {
+  const auto [command, o] =
+      line.add("show-data",
+               "Describe a set of images (IDX, CIFAR, LMDB or a folder of PNG, JPEG and WebP) and draw some of them.",
+               "show-data /usr/share/datasets/fashion-mnist --output fashion.png", show_data);
+  command->add_option("PATH", o->path, "folder or file of the data set")->required()->type_name("");
+  command->add_flag("--test", o->test, "the test images, where there are both training and test images");
+  command->add_option("--count", o->count, "number of images on the contact sheet (default: 64)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000).description(""));
+  add_name(command, "--output", o->output, "PNG file to write (default: contact-sheet.png)", "FILE");
+}
+
 // CLI11's complaint, with the nearest word for an option or command that does not exist.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const auto chosen = app.get_subcommands();
@@ -183,6 +196,7 @@ int dispatch(int argc, char** argv) {
   add_run(line);
   add_check(line);
   add_report(line);
+  add_show_data(line);
   add_show_model(line);
   const auto [command, isa] =
       line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",

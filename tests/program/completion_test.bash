@@ -37,8 +37,8 @@ offers_all_options() {
   fi
 }
 
-offers 'list run check report show-model bench --help --version' ''
-offers 'show-model' s
+offers 'list run check report show-data show-model bench --help --version' ''
+offers 'show-data show-model' s
 offers 'runs' show-model r
 offers 'check' c
 offers 'run report' r
@@ -61,12 +61,16 @@ offers '--seed --set' check --s
 offers 'runs/one' report runs/
 offers '--output' report --o
 offers 'v3 v4' bench --isa v
+offers 'runs' show-data ru
+offers '--count' show-data runs --c
+offers 'notes.txt' show-data runs --output no
 offers 'notes.txt' report runs --output no
 offers_all_options
 offers_all_options list
 offers_all_options run
 offers_all_options check
 offers_all_options report
+offers_all_options show-data
 offers_all_options show-model
 offers_all_options bench
 

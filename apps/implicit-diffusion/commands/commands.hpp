@@ -22,9 +22,17 @@ struct ShowModelOptions {
   std::string folder;
 };
 
+struct ShowDataOptions {
+  std::string path;
+  bool test = false;
+  std::size_t count = 64;  // images on the sheet
+  std::string output;      // empty: contact-sheet.png, unless there is one
+};
+
 int list(const ListOptions& o);
 int run(const RunOptions& o);
 int report(const ReportOptions& o);
+int show_data(const ShowDataOptions& o);
 int bench(const ChosenIsa& isa);
 int show_model(const ShowModelOptions& o);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named
