@@ -34,6 +34,8 @@ section{margin-top:3.25rem;padding-top:1.75rem;border-top:1px solid var(--rule)}
 .figures{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:2.75rem 3rem;margin:1.75rem 0;align-items:start}
 .three{grid-template-columns:repeat(3,minmax(0,1fr));column-gap:2rem}
 figure{margin:0;min-width:0}
+.wide{grid-column:1/-1}
+.pixels{display:block;max-width:100%;height:auto;image-rendering:pixelated}
 figcaption{color:var(--muted);font-size:.875rem;line-height:1.5;margin-top:.6rem;overflow-wrap:break-word}
 .scroll{overflow-x:auto;margin:1.5rem 0}
 table{border-collapse:collapse;font-size:.9375rem;line-height:1.4;font-variant-numeric:tabular-nums;border-bottom:1.5px solid var(--ink);border-top:1.5px solid var(--ink)}
@@ -279,7 +281,7 @@ std::string section_html(const Section& section) {
   if (!section.figures.empty()) {
     out += section.three_in_a_row ? "<div class=\"figures three\">\n" : "<div class=\"figures\">\n";
     for (const Figure& figure : section.figures) {
-      out += "<figure>\n" + figure.svg;
+      out += (figure.wide ? "<figure class=\"wide\">\n" : "<figure>\n") + figure.picture;
       if (!figure.caption.empty()) out += fmt::format("<figcaption>{}</figcaption>", escape(figure.caption));
       out += "</figure>\n";
     }

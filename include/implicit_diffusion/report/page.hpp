@@ -4,7 +4,7 @@
 // It is light or dark as the reader's system is, prints in black on white, and reads on a telephone. A short script
 // adds what paper cannot have, the values under the pointer and a switch for the theme; without it nothing is missing.
 //
-// Every string is plain text and is escaped, except pictures, which are what to_svg and to_thumbnail returned.
+// Every string is plain text and is escaped, except pictures, which are what to_svg, to_thumbnail and to_img returned.
 #pragma once
 
 #include <string>
@@ -14,8 +14,9 @@
 namespace implicit_diffusion::report {
 
 struct Figure {
-  std::string svg;
+  std::string picture;
   std::string caption;
+  bool wide = false;  // a row of its own
 };
 
 // A key figure, shown large at the top.
@@ -38,7 +39,7 @@ struct PictureTable {
   std::string slider;                              // what the columns are, such as "step"
   std::vector<std::string> columns;                // their names
   std::vector<std::string> rows;                   // names of the rows
-  std::vector<std::vector<std::string>> pictures;  // SVG, row by row
+  std::vector<std::vector<std::string>> pictures;  // row by row
 };
 
 struct Section {
