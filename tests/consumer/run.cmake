@@ -44,6 +44,10 @@ run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATO
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${CMAKE_COMMAND} -E chdir ${work} ${work}/build/consumer)
 message(STATUS "consumer: ${output}")
+if(EXISTS ${work}/build/images)
+  run(${CMAKE_COMMAND} -E chdir ${work} ${work}/build/images)
+  message(STATUS "images: ${output}")
+endif()
 
 file(GLOB_RECURSE program ${work}/moved/bin/implicit-diffusion)
 if(program)
