@@ -186,7 +186,7 @@ std::filesystem::path default_lmdb_helper() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "implicit-diffusion-lmdb";
 }
 
-LmdbReader::LmdbReader(std::filesystem::path folder, const std::filesystem::path& helper) {
+LmdbReader::LmdbReader(const std::filesystem::path& folder, const std::filesystem::path& helper) {
   const std::filesystem::path file = folder / "data.mdb";
   const io::FileReader beginning(file);
   std::string first(std::min<std::uint64_t>(beginning.size(), 64), '\0');

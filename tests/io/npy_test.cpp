@@ -61,8 +61,8 @@ TEST(Npy, FourDimensions) {
   const std::vector<float> f = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::string bytes = npy_bytes(f, Shape{2, 1, 2, 2});
   EXPECT_EQ(bytes, std::string("\x93NUMPY\x01\x00\x76\x00", 10) +
-                       "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2, 2), }" + std::string(52, ' ') + "\n" +
-                       raw(f));
+                       "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2, 2), }" + std::string(52, ' ') +
+                       "\n" + raw(f));
   const Array back = parse_npy(bytes, "x.npy");
   EXPECT_EQ(back.shape, (Shape{2, 1, 2, 2}));
   EXPECT_EQ(back.values, std::vector<double>(f.begin(), f.end()));

@@ -24,7 +24,7 @@ class LmdbReader {
  public:
   // All keys are read, no values. Throws Error: missing where the folder has no data.mdb, or there is no helper; data
   // for a damaged environment; io where no process can be started.
-  LmdbReader(std::filesystem::path folder, const std::filesystem::path& helper);
+  LmdbReader(const std::filesystem::path& folder, const std::filesystem::path& helper);
   LmdbReader(const LmdbReader&) = delete;
   LmdbReader& operator=(const LmdbReader&) = delete;
   ~LmdbReader();
