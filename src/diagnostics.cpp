@@ -53,8 +53,9 @@ std::optional<Trend> final_trend(std::span<const double> series) {
   // Second differences of noise with variance s^2 have the variance 6 s^2, and a straight line has none.
   double squares = 0;
   for (std::size_t i = n / 2 + 1; i + 1 < n; ++i) squares += std::pow(v[i - 1] - 2 * v[i] + v[i + 1], 2);
-  const auto differences = static_cast<double>(n - 2 - n / 2), each = static_cast<double>(n) / parts;
-  return Trend{change, high - low, std::sqrt(squares / 6 / differences * 2 / each), steady};
+  const std::size_t differences = n - 2 - n / 2;
+  const double each = static_cast<double>(n) / parts;
+  return Trend{change, high - low, std::sqrt(squares / 6 / static_cast<double>(differences) * 2 / each), steady};
 }
 
 }  // namespace implicit_diffusion
