@@ -12,7 +12,7 @@ namespace program {
 using namespace implicit_diffusion;
 
 std::optional<Trend> still_moving(std::span<const double> series, bool in_nats) {
-  constexpr double much = 0.05, standard_errors = 4, of_largest = 1e-3, nats = 1e-3;
+  constexpr double much = 0.03, standard_errors = 4, of_largest = 1e-3, nats = 1e-3;
   const std::optional<Trend> t = final_trend(series);
   if (!t || !t->steady) return std::nullopt;
   double largest = 0;

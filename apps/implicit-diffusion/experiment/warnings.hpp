@@ -33,7 +33,7 @@ inline constexpr const char* heavy_tails = "heavy-tails";
 // warnings and for reports. From the last tenth but one to the last its mean changed, as it did all through the second
 // half, by more than
 //
-//     5 % of its total change,    4 standard errors of its noise,    0.1 % of its largest value
+//     3 % of its total change,    4 standard errors of its noise,    0.1 % of its largest value
 //
 // and, if it is in nats, by more than 0.001: less is no reason to go on. Then it has a trend.
 std::optional<implicit_diffusion::Trend> still_moving(std::span<const double> series, bool in_nats);
