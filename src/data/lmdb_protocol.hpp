@@ -2,7 +2,8 @@
 // output. All numbers are little-endian.
 //
 // The program begins: a frame `key` for each entry, in the order of the keys, then `end`. After that it answers each
-// request, 4 bytes of length and a key, by a frame `value`. Instead of any of these it may send `error`, a text, and end.
+// request, 4 bytes of length and a key, by a frame `value`. Instead of any of these it may send `error`, a text, and
+// end.
 //
 //     frame: kind (1 byte), length (4 bytes), so many bytes
 #pragma once

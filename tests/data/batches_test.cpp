@@ -60,8 +60,8 @@ TEST(EpochOrder, HasEveryPermutationEquallyOften) {
   EXPECT_GT(chi_square, 5) << "too even to be random";
 }
 
-// 10 images in batches of 1, 3, 4, 10 and 23: whatever the size, places 10 e to 10 e + 9 are the same ten images, in the
-// same order.
+// 10 images in batches of 1, 3, 4, 10 and 23: whatever the size, places 10 e to 10 e + 9 are the same ten images, in
+// the same order.
 TEST(Batches, EveryEpochHasEachImageOnceForAnyBatchSize) {
   const Numbered images(10);
   const auto places = [&](std::size_t size) {

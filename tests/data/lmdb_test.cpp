@@ -318,8 +318,8 @@ TEST(Lmdb, BadInput) {
   EXPECT_TRUE(outcome.is_right || !outcome.error.empty());
 }
 
-// Mutants: a few bytes changed, runs of bytes copied, the end cut off. Whatever the reader does, this process lives, and
-// every set is read as it was written or refused in one line. Set IMPLICIT_DIFFUSION_LMDB_MUTANTS for more of them.
+// Mutants: a few bytes changed, runs of bytes copied, the end cut off. Whatever the reader does, this process lives,
+// and every set is read as it was written or refused in one line. Set IMPLICIT_DIFFUSION_LMDB_MUTANTS for more of them.
 TEST(Lmdb, Mutants) {
   const char* wanted = std::getenv("IMPLICIT_DIFFUSION_LMDB_MUTANTS");
   const int count = wanted != nullptr ? std::atoi(wanted) : 1500;

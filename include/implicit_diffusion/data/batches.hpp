@@ -8,8 +8,8 @@
 // so every epoch has each image once, whatever B is; a batch may have the end of one epoch and the beginning of the
 // next, and B may be larger than n. order_e is made by Fisher and Yates: for i = n-1, ..., 1 the entries i and
 // floor(b (i+1) / 2^32) are exchanged, b the 32 random bits of (Stream::minibatch, round e, index 1, sample i). With
-// `flip`, the image at place p is mirrored where the highest bit of (Stream::minibatch, round e, index 2, sample p mod n)
-// is set. (Index 0 is that of minibatches of reference samples.)
+// `flip`, the image at place p is mirrored where the highest bit of (Stream::minibatch, round e, index 2,
+// sample p mod n) is set. (Index 0 is that of minibatches of reference samples.)
 //
 // Nothing has to be saved to go on at batch k, and what was prepared ahead is no state.
 #pragma once

@@ -7,7 +7,8 @@
 //
 //     p'(u, v) = (H' W' / (H W)) sum_ij p(i, j) |[i, i+1) x [j, j+1)  n  [u H/H', (u+1) H/H') x [v W/W', (v+1) W/W')|
 //
-// rounded to the nearest integer, halves up. The sum is taken in integers, so it is exact and the same on every machine.
+// rounded to the nearest integer, halves up. The sum is taken in integers, so it is exact and the same on every
+// machine.
 //
 // As numbers, byte b is b / 127.5 - 1; back, x is round(255 clamp(x / 2 + 1/2, 0, 1)).
 #pragma once

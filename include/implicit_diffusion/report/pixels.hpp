@@ -14,8 +14,8 @@ namespace implicit_diffusion::report {
 std::string base64(std::string_view bytes);
 
 // An element to be the picture of a Figure or of a PictureTable. `description` is for those who cannot see it; every
-// pixel is `enlarged` pixels of the page wide, as far as there is room. Throws a usage Error for bytes that are not PNG,
-// or an enlargement that is not 1 to 64.
+// pixel is `enlarged` pixels of the page wide, as far as there is room. Throws a usage Error for bytes that are not
+// PNG, or an enlargement that is not 1 to 64.
 std::string to_img(std::string_view png, const std::string& description, std::size_t enlarged = 1);
 
 }  // namespace implicit_diffusion::report
