@@ -15,6 +15,20 @@ if(TARGET implicit_diffusion_data)
 endif()
 install(EXPORT implicit_diffusion-targets NAMESPACE implicit_diffusion:: DESTINATION ${package_dir})
 
+# Networks are a component of the package, which alone asks for LibTorch.
+set(libraries implicit_diffusion_core implicit_diffusion_report)
+if(TARGET implicit_diffusion_torch)
+  list(APPEND libraries implicit_diffusion_torch)
+  install(TARGETS implicit_diffusion_torch EXPORT implicit_diffusion-torch-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT implicit_diffusion-torch-targets NAMESPACE implicit_diffusion:: DESTINATION ${package_dir})
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/FindLibTorch.cmake DESTINATION ${package_dir})
+endif()
+# What must be built before it can be installed, beside the program.
+add_custom_target(implicit_diffusion_libraries DEPENDS ${libraries})
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion-config.cmake.in
   ${PROJECT_BINARY_DIR}/implicit_diffusion-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/implicit_diffusion-config-version.cmake
@@ -31,6 +45,10 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion.pc.in ${PROJECT_BINA
 install(FILES ${PROJECT_BINARY_DIR}/implicit_diffusion.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(TARGET implicit-diffusion)
+  if(TARGET implicit-diffusion-networks)
+    add_dependencies(implicit_diffusion_libraries implicit-diffusion-networks)
+    install(TARGETS implicit-diffusion-networks RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
   install(TARGETS implicit-diffusion RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # By this name the shell finds it when the program's is typed.
   install(FILES ${PROJECT_SOURCE_DIR}/completions/implicit-diffusion.bash

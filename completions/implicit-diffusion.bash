@@ -5,7 +5,7 @@ _implicit_diffusion() {
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | check | report | show-data | show-model | bench)
+      list | run | check | report | show-data | show-model | verify-model | bench)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,7 +15,7 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-data show-model bench --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-data show-model bench verify-model --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
@@ -57,6 +57,21 @@ _implicit_diffusion() {
       else
         mapfile -t COMPREPLY < <(compgen -W '--help --isa' -- "$word")
       fi
+      ;;
+    verify-model)
+      case $before in
+        --tolerance) ;;
+        *)
+          if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--help --tolerance --portable-bits' -- "$word")
+          else
+            mapfile -t COMPREPLY < <(
+              compgen -d -- "$word"
+              compgen -f -X '!*.safetensors' -- "$word"
+            )
+          fi
+          ;;
+      esac
       ;;
     show-data)
       if [[ $before == --count ]]; then

@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0] % 3) {
     case 0:
       if (const auto config = check(text, parse_unet_config, unet_config_json))
-        fuzz::require(element_count(parameter_layout(*config)) > 0, "a network has parameters");
+        fuzz::require(elements_of(parameter_layout(*config)) > 0, "a network has parameters");
       break;
     case 1:
       if (const auto config = check(text, parse_scheduler_config, scheduler_config_json)) {

@@ -1,38 +1,15 @@
-// The command line: every option with its help. The only file that includes CLI11, which is slow to compile.
+// The command line: every option with its help.
+#include "command_line.hpp"
 #include "commands/commands.hpp"
-#include "experiment/console.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "networks/environment.hpp"
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
-
-#include <algorithm>
-#include <memory>
 
 namespace program {
 namespace {
 
 using implicit_diffusion::Isa;
-
-// The program's commands are added one by one; parsing calls the one that was named, and keeps its exit code.
-struct CommandLine {
-  CLI::App app{
-      "Optimization through sampling: tune the parameters of a sampling process until the distribution of its samples "
-      "is a good one.",
-      "implicit-diffusion"};
-  std::optional<int> exit_code;
-
-  // A command, with an example of its use, and its options, which live as long.
-  template <class Options>
-  std::pair<CLI::App*, Options*> add(const char* name, const char* help, const std::string& example,
-                                     int (*call)(const Options&)) {
-    CLI::App* command = app.add_subcommand(name, help);
-    command->footer("Example: implicit-diffusion " + example);
-    const auto options = std::make_shared<Options>();
-    command->callback([this, call, options] { exit_code = call(*options); });
-    return {command, options.get()};
-  }
-};
 
 Isa isa_called(const std::string& name) {
   for (const Isa level : {Isa::baseline, Isa::v3, Isa::v4})
@@ -47,19 +24,6 @@ void add_isa(CLI::App* command, ChosenIsa& chosen) {
                   to_string(implicit_diffusion::machine_isa()));
   const auto choose = [&chosen](const std::string& name) { chosen = isa_called(name); };
   command->add_option_function<std::string>("--isa", choose, help)->type_name("LEVEL");
-}
-
-// A text that is taken as it is typed, an empty one too.
-void add_text(CLI::App* command, const char* name, std::optional<std::string>& text, const char* help,
-              const char* type) {
-  const auto take = [&text](const std::string& typed) { text = typed; };
-  command->add_option_function<std::string>(name, take, help)->type_name(type);
-}
-
-// A name. An empty one would mean the default, which nobody asks for in this way.
-void add_name(CLI::App* command, const char* option, std::string& name, const char* help, const char* type) {
-  const auto check = [](const std::string& typed) { return typed.empty() ? "'' is not a name" : ""; };
-  command->add_option(option, name, help)->type_name(type)->check(CLI::Validator(check, ""));
 }
 
 // What run and check have in common.
@@ -145,47 +109,11 @@ void add_show_data(CommandLine& line) {
   add_name(command, "--output", o->output, "PNG file to write (default: contact-sheet.png)", "FILE");
 }
 
-// CLI11's complaint, with the nearest word for an option or command that does not exist.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  const auto chosen = app.get_subcommands();
-  const CLI::App& at = chosen.empty() ? app : *chosen.front();
-  std::vector<std::string> unknown;
-  if (chosen.empty())
-    unknown.assign(argv + 1, argv + argc);
-  else if (dynamic_cast<const CLI::ExtrasError*>(&error))
-    unknown = at.remaining();
-  if (!unknown.empty() && !unknown.front().empty()) {
-    const std::string& word = unknown.front();
-    std::vector<std::string> words;
-    for (const CLI::App* s : at.get_subcommands([](const CLI::App*) { return true; })) words.push_back(s->get_name());
-    for (const CLI::Option* o : at.get_options()) words.push_back(o->get_name());
-    const auto near = nearest(word.substr(0, word.find('=')), words);
-    return fmt::format("{}: unknown {}{}", word,
-                       word.starts_with("-") ? "option"
-                       : chosen.empty()      ? "command"
-                                             : "argument",
-                       near ? fmt::format("; did you mean {}?", *near) : "; see --help");
-  }
-  std::string what = error.what();
-  std::replace(what.begin(), what.end(), '\n', ' ');
-  if (what.starts_with("--")) return what;  // it names the option
-  return fmt::format("{}: {}", chosen.empty() ? "command line" : at.get_name(), what);
-}
-
-// The words of the command line, the last one first, as CLI11 takes them. It would take a folder [1] for a list of one
-// folder, 1; ./[1] is the same folder and no list.
-std::vector<std::string> words_of(int argc, char** argv) {
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  if (!words.empty() && words.front() == "report")
-    for (std::string& w : words)
-      if (w.starts_with('[') && w.ends_with(']')) w.insert(0, "./");
-  std::ranges::reverse(words);
-  return words;
-}
-
 }  // namespace
 
 int dispatch(int argc, char** argv) {
+  for (const NetworkCommand& c : network_commands)
+    if (argc > 1 && argv[1] == std::string_view(c.name)) exec_networks(argc, argv);
   CommandLine line;
   CLI::App& app = line.app;
   app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
@@ -202,22 +130,9 @@ int dispatch(int argc, char** argv) {
       line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
                "bench --isa v3", bench);
   add_isa(command, *isa);
+  for (const NetworkCommand& c : network_commands) app.add_subcommand(c.name, c.help);
 
-  try {
-    app.parse(words_of(argc, argv));
-  } catch (const CLI::CallForHelp&) {
-    const auto chosen = app.get_subcommands();
-    print(chosen.empty() ? app.help() : chosen.front()->help(app.get_name()));
-    return 0;
-  } catch (const CLI::CallForVersion& e) {
-    print(std::string(e.what()) + "\n");
-    return 0;
-  } catch (const CLI::ParseError& e) {
-    complain(usage_message(app, e, argc, argv));
-    return exit_usage;
-  }
-  if (!line.exit_code) print_error(app.help());
-  return line.exit_code.value_or(exit_usage);
+  return line.parse(argc, argv);
 }
 
 }  // namespace program

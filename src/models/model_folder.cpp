@@ -191,7 +191,7 @@ std::string ModelWeights::sha256() const {
   return all.digits();
 }
 
-std::vector<std::string> ModelWeights::faults(std::span<const TensorShape> layout, bool values) const {
+std::vector<std::string> ModelWeights::faults(const Layout& layout, bool values) const {
   std::vector<std::string> all;
   std::set<std::string_view> expected;
   std::vector<float> buffer;
@@ -226,18 +226,18 @@ std::vector<std::string> ModelWeights::faults(std::span<const TensorShape> layou
   return all;
 }
 
-void ModelWeights::load(std::span<const TensorShape> layout, std::span<float> theta) const {
+void ModelWeights::load(const Layout& layout, std::span<float> theta) const {
   const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::data, display(paths_.front()), what); };
-  if (theta.size() != static_cast<std::size_t>(element_count(layout)))
+  if (theta.size() != static_cast<std::size_t>(elements_of(layout)))
     throw Error(ErrorKind::usage, "theta",
-                fmt::format("{} numbers for {} parameters", theta.size(), element_count(layout)));
+                fmt::format("{} numbers for {} parameters", theta.size(), elements_of(layout)));
   if (const std::vector<std::string> wrong = faults(layout, false); !wrong.empty())
     refuse(wrong.size() == 1 ? wrong.front()
                              : fmt::format("{}; {} tensors are wrong in all", wrong.front(), wrong.size()));
   std::size_t at = 0;
   for (const TensorShape& t : layout) {
     const auto& [file, name] = places_.at(t.name);
-    const auto count = static_cast<std::size_t>(element_count(t));
+    const auto count = static_cast<std::size_t>(elements_of(t.shape));
     readers_[file].read_finite(name, theta.subspan(at, count));
     at += count;
   }
@@ -245,14 +245,14 @@ void ModelWeights::load(std::span<const TensorShape> layout, std::span<float> th
 
 void write_model_folder(const Path& folder, const ModelFolder& model, std::span<const float> theta) {
   require_valid(model.network, "network");
-  const std::vector<TensorShape> layout = parameter_layout(model.network);
-  if (theta.size() != static_cast<std::size_t>(element_count(layout)))
+  const Layout layout = parameter_layout(model.network);
+  if (theta.size() != static_cast<std::size_t>(elements_of(layout)))
     throw Error(ErrorKind::usage, "theta",
-                fmt::format("{} numbers for {} parameters", theta.size(), element_count(layout)));
+                fmt::format("{} numbers for {} parameters", theta.size(), elements_of(layout)));
   io::SafetensorsWriter weights;
   std::size_t at = 0;
   for (const TensorShape& t : layout) {
-    const auto count = static_cast<std::size_t>(element_count(t));
+    const auto count = static_cast<std::size_t>(elements_of(t.shape));
     weights.put(t.name, t.shape, theta.subspan(at, count));
     at += count;
   }

@@ -56,11 +56,11 @@ Json or_null(const std::optional<T>& value) {
 }
 
 // Lists the parameters; groups of every normalisation must divide its channels.
-class Layout {
+class Parameters {
  public:
-  explicit Layout(const UNetConfig& config) : c_(config), e_(config.embedding_width()) {}
+  explicit Parameters(const UNetConfig& config) : c_(config), e_(config.embedding_width()) {}
 
-  std::vector<TensorShape> list() {
+  Layout list() {
     const std::vector<std::int64_t>& c = c_.block_out_channels;
     const std::size_t n = c.size();
     const auto layers = static_cast<std::size_t>(c_.layers_per_block);
@@ -165,7 +165,7 @@ class Layout {
 
   const UNetConfig& c_;
   std::int64_t e_;
-  std::vector<TensorShape> all_;
+  Layout all_;
 };
 
 }  // namespace
@@ -225,7 +225,7 @@ void require_valid(const UNetConfig& config, const std::string& where, ErrorKind
       refuse("sample_size", fmt::format("{} cannot be halved {} times", side, n - 1));
   }
   try {
-    (void)Layout(config).list();
+    (void)Parameters(config).list();
   } catch (const Error& e) {
     throw Error(kind, where, e.what());
   }
@@ -315,18 +315,6 @@ std::string unet_config_json(const UNetConfig& c) {
   return io::json_bytes(json);
 }
 
-std::vector<TensorShape> parameter_layout(const UNetConfig& config) { return Layout(config).list(); }
-
-std::int64_t element_count(const TensorShape& tensor) {
-  std::int64_t count = 1;
-  for (const std::int64_t n : tensor.shape) count *= n;
-  return count;
-}
-
-std::int64_t element_count(std::span<const TensorShape> tensors) {
-  std::int64_t count = 0;
-  for (const TensorShape& tensor : tensors) count += element_count(tensor);
-  return count;
-}
+Layout parameter_layout(const UNetConfig& config) { return Parameters(config).list(); }
 
 }  // namespace implicit_diffusion

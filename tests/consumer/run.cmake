@@ -1,7 +1,7 @@
 # Installs the library into a fresh folder, checks that what is installed names neither the source nor the build tree, and builds and runs
 # the consumer against it.
 #
-#   cmake -D BUILD=... -D SOURCE=... -D CONFIG=... -D CXX=... -D FLAGS=... -D GENERATOR=... -D VERSION=... -P run.cmake
+#   cmake -D BUILD=... -D SOURCE=... -D CONFIG=... -D CXX=... -D FLAGS=... -D GENERATOR=... -D VERSION=... [-D LIBTORCH=... -D LIBTORCH_ROOT=...] -P run.cmake
 set(work ${BUILD}/tests/consumer)
 file(REMOVE_RECURSE ${work})
 
@@ -37,16 +37,27 @@ file(GLOB_RECURSE headers RELATIVE ${work}/moved/include ${work}/moved/include/*
 list(TRANSFORM headers REPLACE "(.+)" "#include \"\\1\"\n")
 string(JOIN "" includes ${headers})
 file(WRITE ${work}/headers.cpp "${includes}")
-run(${CXX} -std=c++20 -fsyntax-only -I ${work}/moved/include ${work}/headers.cpp)
+set(libtorch "")
+if(LIBTORCH)
+  set(libtorch -isystem ${LIBTORCH})
+endif()
+run(${CXX} -std=c++20 -fsyntax-only -I ${work}/moved/include ${libtorch} ${work}/headers.cpp)
 
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG}
-  -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${work}/moved)
+  -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${work}/moved
+  -D LibTorch_ROOT=${LIBTORCH_ROOT})
 run(${CMAKE_COMMAND} --build ${work}/build)
 run(${CMAKE_COMMAND} -E chdir ${work} ${work}/build/consumer)
 message(STATUS "consumer: ${output}")
 if(EXISTS ${work}/build/images)
   run(${CMAKE_COMMAND} -E chdir ${work} ${work}/build/images)
   message(STATUS "images: ${output}")
+endif()
+if(EXISTS ${work}/build/consumer_torch)
+  run(${work}/build/consumer_torch)
+  message(STATUS "consumer: ${output}")
+elseif(LIBTORCH)
+  message(FATAL_ERROR "the component torch was not found")
 endif()
 
 file(GLOB_RECURSE program ${work}/moved/bin/implicit-diffusion)

@@ -24,8 +24,8 @@ using Path = std::filesystem::path;
 // Reads a folder and writes it again elsewhere.
 void copy_model(const Path& from, const Path& to) {
   const ModelFolder model = read_model_folder(from);
-  const std::vector<TensorShape> layout = parameter_layout(model.network);
-  std::vector<float> theta(static_cast<std::size_t>(element_count(layout)));
+  const Layout layout = parameter_layout(model.network);
+  std::vector<float> theta(static_cast<std::size_t>(elements_of(layout)));
   ModelWeights(from).load(layout, theta);
   write_model_folder(to, model, theta);
 }
@@ -87,7 +87,7 @@ TEST(ModelFolder, IsReadBackWithAllItsParts) {
 TEST(ModelFolder, ReadsOtherLayouts) {
   const TemporaryFolder folder;
   const ModelFolder model = small_model();
-  const std::vector<TensorShape> layout = parameter_layout(model.network);
+  const Layout layout = parameter_layout(model.network);
   const std::vector<float> theta = small_theta();
   write(folder / "m/config.json", unet_config_json(model.network));
   write(folder / "m/scheduler_config.json", scheduler_config_json(*model.scheduler));
@@ -96,7 +96,7 @@ TEST(ModelFolder, ReadsOtherLayouts) {
   json map;
   std::size_t at = 0, legacy = 0;
   for (std::size_t i = 0; i < layout.size(); ++i) {
-    const auto count = static_cast<std::size_t>(element_count(layout[i]));
+    const auto count = static_cast<std::size_t>(elements_of(layout[i].shape));
     std::string name = layout[i].name;
     for (const auto& [now, before] : std::vector<std::pair<std::string, std::string>>{
              {".to_q.", ".query."}, {".to_k.", ".key."}, {".to_v.", ".value."}, {".to_out.0.", ".proj_attn."}})
@@ -145,17 +145,17 @@ TEST(ModelFolder, ReadsOtherLayouts) {
 TEST(ModelFolder, WrongParametersAreNamed) {
   const TemporaryFolder folder;
   const ModelFolder model = small_model();
-  const std::vector<TensorShape> layout = parameter_layout(model.network);
+  const Layout layout = parameter_layout(model.network);
   std::vector<float> theta = small_theta(), back(theta.size());
   write_model_folder(folder / "m", model, theta);
   const ModelWeights good(folder / "m");
   EXPECT_TRUE(good.faults(layout, true).empty());
   EXPECT_EQ(good.tensors(), layout.size());
 
-  std::vector<TensorShape> other = layout;
+  Layout other = layout;
   other[0].shape = {5};
   other[1].name = "conv_in.offset";
-  back.resize(static_cast<std::size_t>(element_count(other)));
+  back.resize(static_cast<std::size_t>(elements_of(other)));
   EXPECT_EQ(good.faults(other, true),
             (std::vector<std::string>{"tensor 'conv_in.weight' has the shape [8, 4, 3, 3], [5] is meant",
                                       "tensor 'conv_in.offset' is missing",

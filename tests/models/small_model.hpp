@@ -28,7 +28,7 @@ inline ModelFolder small_model() {
 }
 
 inline std::vector<float> small_theta() {
-  std::vector<float> theta(static_cast<std::size_t>(element_count(parameter_layout(small_model().network))));
+  std::vector<float> theta(static_cast<std::size_t>(elements_of(parameter_layout(small_model().network))));
   std::iota(theta.begin(), theta.end(), -1000.0F);
   return theta;
 }

@@ -36,28 +36,28 @@ TEST(UNetConfig, CountsTheParametersOfKnownNetworks) {
   };
   const auto cifar = parameter_layout(ddpm({128, 256, 256, 256}, 1));
   EXPECT_EQ(cifar.size(), 328U);
-  EXPECT_EQ(element_count(cifar), 35'746'307);
+  EXPECT_EQ(elements_of(cifar), 35'746'307);
   const auto large = parameter_layout(ddpm({128, 128, 256, 256, 512, 512}, 4));
   EXPECT_EQ(large.size(), 450U);
-  EXPECT_EQ(element_count(large), 113'673'219);
+  EXPECT_EQ(elements_of(large), 113'673'219);
 
   UNetConfig mnist = ddpm({32, 64, 96}, 1);
   mnist.in_channels = mnist.out_channels = 1;
   mnist.attention_head_dim = 8;
-  EXPECT_EQ(element_count(parameter_layout(mnist)), 2'502'849);
+  EXPECT_EQ(elements_of(parameter_layout(mnist)), 2'502'849);
   UNetConfig labels = ddpm({160, 288, 320, 320}, 2);
   labels.attention_head_dim = 64;
   labels.num_class_embeds = 10;
-  EXPECT_EQ(element_count(parameter_layout(labels)), 53'199'587);
+  EXPECT_EQ(elements_of(parameter_layout(labels)), 53'199'587);
 
   UNetConfig patches = ddpm({32, 64}, 1);
   patches.in_channels = patches.out_channels = 4;
   patches.layers_per_block = 1;
   patches.norm_num_groups = 8;
   patches.attention_head_dim = 32;
-  EXPECT_EQ(element_count(parameter_layout(patches)), 703'076);
+  EXPECT_EQ(elements_of(parameter_layout(patches)), 703'076);
   patches.num_class_embeds = 10;
-  EXPECT_EQ(element_count(parameter_layout(patches)), 704'356);
+  EXPECT_EQ(elements_of(parameter_layout(patches)), 704'356);
 }
 
 // Networks that have every option of a config.json in turn, and what diffusers' own class makes of them: tensors,
@@ -109,14 +109,14 @@ std::string changed(const std::string& changes) {
 
 TEST(UNetConfig, HasTheNamesAndShapesOfDiffusers) {
   for (const Variant& v : variants) {
-    const std::vector<TensorShape> layout = parameter_layout(parse(changed(v.changes)));
+    const Layout layout = parameter_layout(parse(changed(v.changes)));
     std::set<std::string> lines;
     for (const TensorShape& t : layout) lines.insert(fmt::format("{} [{}]", t.name, fmt::join(t.shape, ", ")));
     io::Sha256 sha;
     for (const std::string& line : lines) sha.update(line + "\n");
     EXPECT_EQ(layout.size(), v.tensors) << v.name;
     EXPECT_EQ(lines.size(), v.tensors) << v.name;  // no name twice
-    EXPECT_EQ(element_count(layout), v.parameters) << v.name;
+    EXPECT_EQ(elements_of(layout), v.parameters) << v.name;
     EXPECT_EQ(sha.digits().substr(0, 16), v.digest) << v.name;
   }
 }

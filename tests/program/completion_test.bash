@@ -37,7 +37,7 @@ offers_all_options() {
   fi
 }
 
-offers 'list run check report show-data show-model bench --help --version' ''
+offers 'list run check report show-data show-model bench verify-model --help --version' ''
 offers 'show-data show-model' s
 offers 'runs' show-model r
 offers 'check' c
@@ -73,6 +73,7 @@ offers_all_options report
 offers_all_options show-data
 offers_all_options show-model
 offers_all_options bench
+[ -x "$(dirname "$program")/implicit-diffusion-networks" ] && offers_all_options verify-model
 
 # Names with nothing else that begins like them.
 mapfile -t names < <("$program" list | cut -d ' ' -f 1)

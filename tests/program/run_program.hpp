@@ -57,13 +57,14 @@ struct Launch {
   std::vector<std::string> environment{};  // NAME=value, beside what is there
   rlim_t largest_file = RLIM_INFINITY;
   rlim_t most_memory = RLIM_INFINITY;
+  fs::path program = IMPLICIT_DIFFUSION_PROGRAM;
 };
 
 // A program on its way. One that is still running at the end of the scope is killed.
 class Process {
  public:
   explicit Process(const Launch& launch) : out_(std::tmpfile()), err_(std::tmpfile()), begin_(Clock::now()) {
-    std::vector<std::string> words{IMPLICIT_DIFFUSION_PROGRAM};
+    std::vector<std::string> words{launch.program.string()};
     words.insert(words.end(), launch.arguments.begin(), launch.arguments.end());
     std::vector<char*> argv, environment;
     for (std::string& w : words) argv.push_back(w.data());

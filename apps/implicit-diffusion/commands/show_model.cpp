@@ -50,12 +50,12 @@ std::string describe_schedule(const SchedulerConfig& c) {
                      schedule.tau(schedule.size() - 1), schedule.horizon());
 }
 
-std::string describe(const ModelFolder& model, std::span<const TensorShape> layout) {
+std::string describe(const ModelFolder& model, const Layout& layout) {
   const UNetConfig& c = model.network;
   std::string text = line("network", fmt::format("UNet2DModel, {} levels", c.levels()));
   text += line("images", describe_images(c));
   text += line("widths", describe_levels(c));
-  text += line("parameters", fmt::format("{} in {} tensors", with_commas(element_count(layout)), layout.size()));
+  text += line("parameters", fmt::format("{} in {} tensors", with_commas(elements_of(layout)), layout.size()));
   if (model.scheduler) {
     text += line("prediction", std::string(to_string(model.scheduler->prediction_type)));
     text += line("schedule", describe_schedule(*model.scheduler));
@@ -79,7 +79,7 @@ std::string describe(const ModelFolder& model, std::span<const TensorShape> layo
 
 int show_model(const ShowModelOptions& o) {
   const ModelFolder model = read_model_folder(o.folder);
-  const std::vector<TensorShape> layout = parameter_layout(model.network);
+  const Layout layout = parameter_layout(model.network);
   print(describe(model, layout));
   const ModelWeights weights(o.folder);
   std::string files = line("weights", fmt::format("{} tensors in", weights.tensors()));

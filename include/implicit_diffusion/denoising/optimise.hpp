@@ -3,8 +3,10 @@
 //     minimise  F(theta) = -lambda E[R(Y_T)] + beta KL(paths of theta || paths of theta_0)
 //
 // over the parameters of a score model, through all steps of its reverse chain. R must have a gradient: a template over
-// the number type that says any_number = true. DenoisingProblem(model, R, lambda) is the first term,
-// .stay_close(theta_0, beta) adds the second.
+// the number type that says any_number = true, or a function of tensors. DenoisingProblem(model, R, lambda) is the first
+// term, .stay_close(theta_0, beta) adds the second. The model is one that is written point by point, or an engine
+// (denoising/steps.hpp) that offers samples(n), n samples at the origin, dimension() and with(noise, workers), itself
+// with those.
 #pragma once
 
 #include "implicit_diffusion/denoising/gradient.hpp"
@@ -12,6 +14,7 @@
 #include "implicit_diffusion/loop/queue.hpp"
 #include "implicit_diffusion/optimise.hpp"
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,33 +25,40 @@
 
 namespace implicit_diffusion {
 
-// Real: float or double.
-template <class Real = float>
+// T: float or double, or an engine.
+template <class T = float>
 class DenoisingProblem {
  public:
-  DenoisingProblem(ScoreModel<Real> model, Reward<Real> reward, double lambda = 1.0)
-      : model_(std::move(model)), reward_(std::move(reward)), objective_{.lambda = lambda} {
-    reward_.require_dimension(model_.dimension());
+  using Steps = StepsOf<T>;
+  using Theta = typename Steps::Theta;
+  using Reward = typename Steps::Reward;
+
+  DenoisingProblem(Steps steps, Reward reward, double lambda = 1.0)
+      : steps_(std::move(steps)), reward_(std::move(reward)), objective_{.lambda = lambda} {
+    if constexpr (requires { reward_.require_dimension(steps_.dimension()); })
+      reward_.require_dimension(steps_.dimension());
   }
+  DenoisingProblem(ScoreModel<T> model, Reward reward, double lambda = 1.0) requires std::floating_point<T>
+      : DenoisingProblem(Steps(std::move(model)), std::move(reward), lambda) {}
 
   // The price of leaving the model at theta_0, which is frozen.
-  [[nodiscard]] DenoisingProblem stay_close(std::vector<double> theta_0, double beta = 1.0) const {
+  [[nodiscard]] DenoisingProblem stay_close(Theta theta_0, double beta = 1.0) const {
     DenoisingProblem more = *this;
     more.frozen_ = std::move(theta_0);
     more.objective_.beta = beta;
     return more;
   }
 
-  const ScoreModel<Real>& model() const { return model_; }
-  const Reward<Real>& reward() const { return reward_; }
+  const Steps& steps() const { return steps_; }
+  const Reward& reward() const { return reward_; }
   const DenoisingObjective& objective() const { return objective_; }
-  const std::optional<std::vector<double>>& frozen() const { return frozen_; }
+  const std::optional<Theta>& frozen() const { return frozen_; }
 
  private:
-  ScoreModel<Real> model_;
-  Reward<Real> reward_;
+  Steps steps_;
+  Reward reward_;
   DenoisingObjective objective_;
-  std::optional<std::vector<double>> frozen_;
+  std::optional<Theta> frozen_;
 };
 template <class Real, class R>
 DenoisingProblem(ScoreModel<Real>, R) -> DenoisingProblem<Real>;
@@ -74,40 +84,40 @@ struct DenoisingRun {
 // Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back
 // and no path is kept; with more by the queue. Throws a usage Error where theta does not fit the model, the reward has
 // no gradient, or an option has no meaning. A run that diverges throws nothing: its outcome says so.
-template <class Real, class Optimizer, class Observer = const decltype(ignore)&>
-Result<std::vector<double>, Population<Real>, Optimizer> optimise(const DenoisingProblem<Real>& problem,
-                                                                  std::vector<double> theta, Optimizer optimizer,
-                                                                  const DenoisingRun& run = {},
-                                                                  Observer&& observe = ignore) {
-  using Batch = PathBatch<Real>;
+template <class T, class Optimizer, class Observer = const decltype(ignore)&>
+Result<typename StepsOf<T>::Theta, typename StepsOf<T>::Samples, Optimizer> optimise(const DenoisingProblem<T>& problem,
+                                                                                     typename StepsOf<T>::Theta theta,
+                                                                                     Optimizer optimizer,
+                                                                                     const DenoisingRun& run = {},
+                                                                                     Observer&& observe = ignore) {
+  using Steps = StepsOf<T>;
+  using Theta = typename Steps::Theta;
+  using Samples = typename Steps::Samples;
+  using Batch = PathBatch<T>;
   if (run.steps < 0) throw Error(ErrorKind::usage, "steps", std::to_string(run.steps) + " is negative");
-  require_noise_for("batch", run.batch, problem.model().dimension());
+  require_noise_for("batch", run.batch, problem.steps().dimension());
   Workers workers(run.threads);
-  std::optional<std::pair<ScoreModel<Real>, std::vector<double>>> frozen;
-  if (problem.frozen()) frozen.emplace(problem.model(), *problem.frozen());
-  ReverseChain<Real> chain(problem.model(), run.grid,
-                           {.dynamics = run.dynamics,
-                            .slots = run.slots,
-                            .keep_every = run.keep_every,
-                            .normals = normals_of<Real>(Noise(run.seed)),
-                            .workers = &workers},
-                           std::move(frozen));
+  std::optional<std::pair<typename Steps::Model, Theta>> frozen;
+  if (problem.frozen()) frozen.emplace(problem.steps().model(), *problem.frozen());
+  ReverseChain<T> chain(problem.steps().with(Noise(run.seed), &workers), run.grid,
+                        {.dynamics = run.dynamics, .slots = run.slots, .keep_every = run.keep_every},
+                        std::move(frozen));
   if (run.batch == 0) throw Error(ErrorKind::usage, "batch", "0 samples");
   if (const auto bad = first_nonfinite(theta))
     throw Error(ErrorKind::usage, "theta", "number " + std::to_string(*bad + 1) + " is not finite");
   chain.prepare(theta);
-  DenoisingEngine<Real> engine(chain, problem.reward(), problem.objective());
-  const DenoisingStart<Real> fresh{Noise(run.seed)};
-  const Batch empty = Batch::of(Population<Real>(run.batch, problem.model().dimension()));
+  DenoisingEngine<T> engine(chain, problem.reward(), problem.objective());
+  const DenoisingStart<T> fresh{Noise(run.seed)};
+  const Batch empty = Batch::of(problem.steps().samples(run.batch));
   const auto glimpse = [&](const auto& s, const Batch& newest) {
-    return observe(Glimpse<Population<Real>>{s.step, s.theta, newest.points});
+    return observe(Glimpse<Samples, Theta>{s.step, s.theta, newest.points});
   };
 
   RunReport report;
-  const auto finish = [&](auto& s, Batch& newest) -> Result<std::vector<double>, Population<Real>, Optimizer> {
+  const auto finish = [&](auto& s, Batch& newest) -> Result<Theta, Samples, Optimizer> {
     report.steps = s.step;
     if (report.outcome.status != Status::diverged && newest.step == chain.steps()) {
-      const BatchObjective seen = objective_of(newest, problem.reward(), problem.objective());
+      const BatchObjective seen = objective_of<T>(newest, problem.reward(), problem.objective());
       report.objective = seen.value;
       report.reward = seen.reward;
       if (problem.frozen()) report.path_kl = seen.path_kl;
@@ -118,13 +128,13 @@ Result<std::vector<double>, Population<Real>, Optimizer> optimise(const Denoisin
   };
 
   if (run.slots == 1) {
-    State<Batch, Optimizer> s{0, std::move(theta), empty, std::move(optimizer)};
+    State<Batch, Optimizer, Theta> s{0, std::move(theta), empty, std::move(optimizer)};
     report.outcome = nested_loop(
         engine, engine, fresh, s, {.steps = run.steps, .inner_steps = 1, .warm_start = false},
         [&](const auto& now) { return glimpse(now, now.population); }, run.stop);
     return finish(s, s.population);
   }
-  QueueState<Batch, Optimizer> s{0, std::move(theta), {}, std::move(optimizer)};
+  QueueState<Batch, Optimizer, Theta> s{0, std::move(theta), {}, std::move(optimizer)};
   const QueueOptions options{.steps = run.steps, .slots = static_cast<std::int64_t>(run.slots)};
   start_queue(engine, fresh, s, options, empty);
   report.outcome = queue_loop(

@@ -52,6 +52,13 @@ class PointwiseSteps : public PointwiseTiles<Real> {
                           Workers* workers = nullptr)
       : score_(std::move(score)), normals_(std::move(normals)), workers_(workers) {}
 
+  // The same with other noise and workers.
+  PointwiseSteps with(const Noise& noise, Workers* workers) const {
+    return PointwiseSteps(score_, normals_of<Real>(noise), workers);
+  }
+  Samples samples(std::size_t n) const { return Samples(n, score_.dimension()); }
+  std::size_t dimension() const { return score_.dimension(); }
+
   Model model() const { return {score_.blank()}; }
   static bool prepare(Model& model, const Theta& theta, const TimeGrid& grid, std::size_t first, std::size_t last) {
     if (model.theta == theta) return false;

@@ -12,8 +12,8 @@
 // diffusers' classes.
 //
 //     const ModelFolder model = read_model_folder(folder);
-//     const std::vector<TensorShape> layout = parameter_layout(model.network);
-//     std::vector<float> theta(element_count(layout));
+//     const Layout layout = parameter_layout(model.network);
+//     std::vector<float> theta(elements_of(layout));
 //     ModelWeights(folder).load(layout, theta);
 //     ...
 //     write_model_folder(other, model, theta);
@@ -78,10 +78,10 @@ class ModelWeights {
 
   // What is wrong with them as the parameters of a network, a line for each tensor: missing, unexpected, of another
   // shape or type. With `values`, each is also read, and a value that is not finite is named.
-  std::vector<std::string> faults(std::span<const TensorShape> layout, bool values) const;
+  std::vector<std::string> faults(const Layout& layout, bool values) const;
 
   // Reads them into a flat theta, one behind the other. Throws a data Error with the first of faults().
-  void load(std::span<const TensorShape> layout, std::span<float> theta) const;
+  void load(const Layout& layout, std::span<float> theta) const;
 
  private:
   struct Place {

@@ -24,11 +24,11 @@
 #pragma once
 
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/layout.hpp"
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,20 +103,9 @@ UNetConfig parse_unet_config(std::string_view json, const std::string& where);
 // The text of config.json: every key, and `patch` where it is not 1.
 std::string unet_config_json(const UNetConfig& config);
 
-struct TensorShape {
-  std::string name;
-  std::vector<std::int64_t> shape;
-
-  bool operator==(const TensorShape&) const = default;
-};
-
 // The parameters of the network, in the order of the list above; in the order of use within a block: resnet 0,
 // attention 0, resnet 1, ..., and last what changes the resolution. This is also where they are in a flat theta, one
 // behind the other. The config must be valid.
-std::vector<TensorShape> parameter_layout(const UNetConfig& config);
-
-// How many numbers a tensor, or a list of them, holds.
-std::int64_t element_count(const TensorShape& tensor);
-std::int64_t element_count(std::span<const TensorShape> tensors);
+Layout parameter_layout(const UNetConfig& config);
 
 }  // namespace implicit_diffusion

@@ -15,7 +15,7 @@
 namespace implicit_diffusion {
 
 // Each of the list has a name and options with the schedule of its rate.
-template <class... Named>
+template <class Theta, class... Named>
 class NamedOptimizer {
  public:
   NamedOptimizer() = default;  // leaves theta where it is
@@ -29,15 +29,15 @@ class NamedOptimizer {
     return made;
   }
 
-  void update(std::vector<double>& theta, const std::vector<double>& gradient, std::int64_t step) {
+  void update(Theta& theta, const Theta& gradient, std::int64_t step) {
     std::visit([&](auto& o) { o.update(theta, gradient, step); }, choice_);
   }
 
   // Of one that remembers nothing it is empty.
-  const OptimizerMemory<>& memory() const { return const_cast<NamedOptimizer*>(this)->memory(); }
-  OptimizerMemory<>& memory() {
+  const OptimizerMemory<Theta>& memory() const { return const_cast<NamedOptimizer*>(this)->memory(); }
+  OptimizerMemory<Theta>& memory() {
     return std::visit(
-        [this](auto& o) -> OptimizerMemory<>& {
+        [this](auto& o) -> OptimizerMemory<Theta>& {
           if constexpr (requires { o.memory(); }) return o.memory();
           return nothing_;
         },
@@ -46,10 +46,12 @@ class NamedOptimizer {
 
  private:
   std::variant<Hold, Named...> choice_;
-  OptimizerMemory<> nothing_{.numbers = {}, .kinds = 0};
+  OptimizerMemory<Theta> nothing_{.numbers = {}, .kinds = 0};
 };
 
 // The list.
-using AnyOptimizer = NamedOptimizer<GradientDescent, Adam, RmsProp>;
+template <class Theta>
+using BasicAnyOptimizer = NamedOptimizer<Theta, GradientDescent, BasicAdam<Theta>, BasicRmsProp<Theta>>;
+using AnyOptimizer = BasicAnyOptimizer<std::vector<double>>;
 
 }  // namespace implicit_diffusion

@@ -42,6 +42,8 @@ struct RmsPropOptions {
   }
 };
 
-using RmsProp = RememberingOptimizer<RmsPropOptions, std::vector<double>>;
+template <class Theta>
+using BasicRmsProp = RememberingOptimizer<RmsPropOptions, Theta>;
+using RmsProp = BasicRmsProp<std::vector<double>>;
 
 }  // namespace implicit_diffusion

@@ -1,0 +1,64 @@
+#include "networks/environment.hpp"
+
+#include "implicit_diffusion/error.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace program {
+
+namespace {
+
+using implicit_diffusion::Error;
+using implicit_diffusion::ErrorKind;
+
+constexpr std::pair<const char*, const char*> portable[] = {
+    {"ONEDNN_MAX_CPU_ISA", "AVX2"}, {"ATEN_CPU_CAPABILITY", "avx2"}, {"OPENBLAS_CORETYPE", "Haswell"}};
+
+}  // namespace
+
+bool set_network_environment(int argc, char** argv) {
+  bool changed = false;
+  const auto set = [&changed](const char* name, const char* value) {
+    ::setenv(name, value, 1);
+    changed = true;
+  };
+  if (!std::getenv("OMP_WAIT_POLICY")) set("OMP_WAIT_POLICY", "passive");
+  if (!std::getenv("OPENBLAS_CORETYPE")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+      set("OPENBLAS_CORETYPE", "SkylakeX");
+    else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+      set("OPENBLAS_CORETYPE", "Haswell");
+  }
+  if (std::any_of(argv, argv + argc, [](const char* word) { return word == std::string_view("--portable-bits"); }))
+    for (const auto& [name, value] : portable)
+      if (const char* now = std::getenv(name); !now || now != std::string_view(value)) set(name, value);
+  return changed;
+}
+
+void exec_networks(int argc, char** argv) {
+  std::error_code unknown;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::string other = (self.parent_path() / "implicit-diffusion-networks").string();
+  set_network_environment(argc, argv);
+  ::execv(other.c_str(), argv);
+  if (errno == ENOENT)
+    throw Error(ErrorKind::usage, argv[1],
+                "needs networks, which were not built: `make build` builds them, with LibTorch");
+  throw Error(ErrorKind::io, other, std::strerror(errno));
+}
+
+void start_again(char** argv) {
+  ::execv("/proc/self/exe", argv);
+  throw Error(ErrorKind::io, "implicit-diffusion-networks", std::strerror(errno));
+}
+
+}  // namespace program

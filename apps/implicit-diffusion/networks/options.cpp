@@ -1,0 +1,53 @@
+// The command line of the executable with networks: every option with its help.
+#include "command_line.hpp"
+#include "commands/commands.hpp"
+#include "networks/commands.hpp"
+#include "networks/environment.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <string_view>
+
+namespace program {
+namespace {
+
+const char* help_of(std::string_view name) {
+  for (const NetworkCommand& c : network_commands)
+    if (name == c.name) return c.help;
+  return "";
+}
+
+void add_portable_bits(CLI::App* command, bool& portable) {
+  command->add_flag("--portable-bits", portable,
+                    "use only instructions that give the same bits on every processor with AVX2 (about 13 % slower)");
+}
+
+void add_verify_model(CommandLine& line) {
+  const auto [command, o] =
+      line.add("verify-model", help_of("verify-model"), "verify-model my-model io.safetensors", verify_model);
+  add_name(command, "DIR", o->folder, "folder of a model", "")->required();
+  add_name(command, "FILE", o->file, "inputs, outputs and gradients of the other program (.safetensors)", "")
+      ->required();
+  command
+      ->add_option("--tolerance", o->tolerance,
+                   fmt::format("largest difference that passes (default: {})", o->tolerance))
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber.description(""));
+  add_portable_bits(command, o->portable_bits);
+}
+
+}  // namespace
+
+int dispatch(int argc, char** argv) {
+  if (set_network_environment(argc, argv)) start_again(argv);
+  // Activations come and go with every step: memory that is given back to the system would be asked for again.
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, -1);
+  CommandLine line;
+  line.app.require_subcommand(0, 1);
+  add_verify_model(line);
+  return line.parse(argc, argv);
+}
+
+}  // namespace program

@@ -1,0 +1,97 @@
+#include "implicit_diffusion/torch/steps.hpp"
+
+#include "autograd.hpp"
+#include "implicit_diffusion/error.hpp"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace implicit_diffusion {
+
+NetworkSteps::NetworkSteps(Network network, NetworkStepsOptions options)
+    : network_(std::move(network)), options_(std::move(options)), parameters_(elements_of(network_.layout)) {
+  if (options_.shard == 0) throw Error(ErrorKind::usage, "shard", "it must have a sample at least");
+}
+
+NetworkSteps::Conversion NetworkSteps::conversion(double tau) const {
+  if (options_.prediction == Prediction::score) return {1, 0};
+  if (!(tau > 0))
+    throw Error(ErrorKind::usage, "tau", std::to_string(tau) + ": without noise a prediction is no score");
+  // 1 / s and a / s, as in denoising/prediction.hpp
+  if (options_.prediction == Prediction::epsilon) return {-1 / std::sqrt(-std::expm1(-2 * tau)), 0};
+  return {-1 / std::sqrt(std::expm1(2 * tau)), -1};
+}
+
+NetworkInput NetworkSteps::input(const Tile& y, double tau) const {
+  const double t = options_.time ? options_.time(tau) : tau;
+  at::Tensor x = detail::fill_up(y.x, y.shard);
+  at::Tensor times = at::full({x.size(0)}, t, x.options());
+  return {std::move(x), std::move(times), detail::fill_up(y.labels, y.shard)};
+}
+
+at::Tensor NetworkSteps::predict(const std::vector<at::Tensor>& weights, const NetworkInput& in) const {
+  at::Tensor out = evaluate(network_, weights, in);
+  if (!out.defined() || out.sizes() != in.x.sizes())
+    throw Error(ErrorKind::usage, "network", "what it predicts must have the shape of its samples");
+  return out;
+}
+
+void NetworkSteps::forward(const Model& model, const Model* frozen, const ReverseStep& step, const Tile& from,
+                           const Tile& to, double* u) const {
+  const at::NoGradGuard no_graph;
+  const auto [factor, share] = conversion(step.tau);
+  const NetworkInput in = input(from, step.tau);
+  const at::Tensor out = predict(model.constants(), in).narrow(0, 0, from.size());
+  if (u) {
+    const at::Tensor gap = out - predict(frozen->constants(), in).narrow(0, 0, from.size());
+    detail::add_numbers(gap.reshape({from.size(), -1}).to(at::kDouble).square().sum(1), from.size(),
+                        step.c.penalty * factor * factor, u);
+  }
+  // growth y + pull (factor out + share y) + noise xi
+  at::Tensor next = from.x * (step.c.growth + step.c.pull * share);
+  next.add_(out, step.c.pull * factor);
+  if (step.c.noise > 0) next.add_(detail::normals(options_.noise, Stream::sampling, step.key, from), step.c.noise);
+  to.x.copy_(next);
+}
+
+void NetworkSteps::backward(const Model& model, const Model* frozen, const ReverseStep& step, double beta,
+                            const Tile& at, const Tile& a, Sum& sum) const {
+  const auto [factor, share] = conversion(step.tau);
+  const auto with_graph = [&](const std::vector<at::Tensor>& weights, NetworkInput& in) {
+    const at::AutoGradMode graph(true);
+    in.x = detail::leaf_of(in.x);
+    return predict(weights, in);
+  };
+  // score_y' c without the share's part, for the samples of the tile
+  const auto pulled_to = [&](const at::Tensor& back_to_y, const at::Tensor& to, double sign) {
+    if (back_to_y.defined()) to.add_(back_to_y.narrow(0, 0, at.size()), sign);
+  };
+  NetworkInput in = input(at, step.tau);
+  at::Tensor out = with_graph(model.leaves(), in);
+
+  const at::NoGradGuard no_graph;
+  at::Tensor c = a.x * step.c.pull;       // pull a + 2 beta penalty D
+  at::Tensor next = a.x * step.c.growth;  // growth a + s_y' c - 2 beta penalty s_0,y' D
+  if (frozen) {
+    NetworkInput in_0 = in;
+    const at::Tensor out_0 = with_graph(frozen->constants(), in_0);
+    const at::Tensor gap =
+        (out - out_0).narrow(0, 0, at.size()).mul_(2 * beta * step.c.penalty * factor);  // 2 beta penalty D
+    c.add_(gap);
+    const at::Tensor cotangent = detail::fill_up_with_zeros(gap * factor, at.shard);
+    pulled_to(detail::pull_back(out_0, {in_0.x}, cotangent)[0], next, -1);
+    if (share != 0) next.sub_(gap, share);
+  }
+  std::vector<at::Tensor> wanted{in.x};
+  wanted.insert(wanted.end(), model.leaves().begin(), model.leaves().end());
+  const std::vector<at::Tensor> back = detail::pull_back(out, wanted, detail::fill_up_with_zeros(c * factor, at.shard));
+  pulled_to(back[0], next, 1);
+  if (share != 0) next.add_(c, share);
+  a.x.copy_(next);
+  detail::add_gradients(std::span(back).subspan(1), model.leaves(), sum);
+}
+
+}  // namespace implicit_diffusion
