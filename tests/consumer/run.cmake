@@ -39,7 +39,7 @@ string(JOIN "" includes ${headers})
 file(WRITE ${work}/headers.cpp "${includes}")
 set(libtorch "")
 if(LIBTORCH)
-  set(libtorch -isystem ${LIBTORCH})
+  set(libtorch -idirafter ${LIBTORCH})  # it may be that of the system, which must come last
 endif()
 run(${CXX} -std=c++20 -fsyntax-only -I ${work}/moved/include ${libtorch} ${work}/headers.cpp)
 

@@ -50,8 +50,8 @@ TEST(Warnings, OfAStepNearItsLimit) {
 }
 
 TEST(Warnings, OfTheStepAtTheEndOfASchedule) {
-  // 1.9 / cbrt(1000) = 0.19.
-  expect_warnings(wells(1.9, 1, "schedule = \"cube-root\"\n"), {});
+  // 1.9 / cbrt(1000) = 0.19 is no reason for a warning. The schedule slows theta down too, which has not settled.
+  expect_warnings(wells(1.9, 1, "schedule = \"cube-root\"\n"), {"still-moving"});
 }
 
 TEST(Warnings, CheckRefusesAnUnstableStep) {
