@@ -123,7 +123,7 @@ Result<typename StepsOf<T>::Theta, typename StepsOf<T>::Samples, Optimizer> opti
       if (problem.frozen()) report.path_kl = seen.path_kl;
     }
     if (report.outcome.status == Status::diverged)
-      report.notes.push_back("a smaller learning rate, more steps of the grid or a smaller lambda / beta may help");
+      report.notes.emplace_back("a smaller learning rate, more steps of the grid or a smaller lambda / beta may help");
     return {std::move(report), std::move(s.theta), std::move(newest.points), std::move(s.optimizer)};
   };
 
