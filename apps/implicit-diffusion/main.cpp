@@ -10,6 +10,7 @@
 #include <csignal>
 #include <map>
 #include <new>
+#include <string_view>
 
 namespace program {
 
@@ -46,7 +47,8 @@ int main(int argc, char** argv) {
     program::complain("memory: not enough for this run");
     return program::exit_io;
   } catch (const std::exception& e) {
-    program::complain(fmt::format("unexpected: {}", e.what()));
+    const std::string_view what = e.what();  // LibTorch's has a stack trace below its first line
+    program::complain(fmt::format("unexpected: {}", what.substr(0, what.find('\n'))));
     return program::exit_io;
   }
 }

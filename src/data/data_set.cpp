@@ -200,21 +200,22 @@ bool is_image_name(const fs::path& path) {
   return extension == ".png" || extension == ".jpg" || extension == ".jpeg" || extension == ".webp";
 }
 
+// One that is not hidden.
+bool is_image_file(const fs::path& path) { return !path.filename().native().starts_with('.') && is_image_name(path); }
+
 class FolderSet : public DataSet {
  public:
   FolderSet(const fs::path& folder, const std::vector<fs::path>& classes) {
     if (classes.empty()) add_images(folder);
     for (const fs::path& one : classes) {
-      const std::size_t before = files_.size();
       add_images(one);
-      if (files_.size() == before) continue;  // what holds no image is no class
       labels_.resize(files_.size(), static_cast<std::uint32_t>(class_names_.size()));
       class_names_.push_back(io::printable(one.filename().native(), 64));
     }
     if (files_.empty())
-      throw Error(
-          ErrorKind::data, io::display(folder),
-          "no data set: neither IDX nor CIFAR nor LMDB, and no .png, .jpg, .jpeg or .webp in it or its subfolders");
+      throw Error(ErrorKind::data, io::display(folder),
+                  "no data set: neither IDX nor CIFAR nor LMDB, and no .png, .jpg, .jpeg or .webp in it or directly in "
+                  "its subfolders");
   }
 
   Kind kind() const override { return Kind::image_folder; }
@@ -231,7 +232,7 @@ class FolderSet : public DataSet {
   void add_images(const fs::path& folder) {
     const auto first = static_cast<std::ptrdiff_t>(files_.size());
     for (fs::path& path : io::list_directory(folder))
-      if (!path.filename().native().starts_with('.') && is_image_name(path)) files_.push_back(std::move(path));
+      if (is_image_file(path)) files_.push_back(std::move(path));
     std::sort(files_.begin() + first, files_.end());
   }
 
@@ -247,23 +248,53 @@ std::vector<fs::path> subfolders(const fs::path& folder) {
   return all;
 }
 
+const char* name_of(Split split) { return split == Split::train ? "train" : "test"; }
+
+bool is_split_name(const fs::path& folder) {
+  return std::ranges::count(std::array{"train", "test", "val", "valid", "validation"}, folder.filename()) > 0;
+}
+
+// The subfolders of a folder that hold images: each is a class.
+std::vector<fs::path> classes_in(const fs::path& folder) {
+  const auto has_images = [](const fs::path& inside) {
+    return std::ranges::any_of(io::list_directory(inside), is_image_file);
+  };
+  std::vector<fs::path> classes = subfolders(folder);
+  std::erase_if(classes, [&](const fs::path& inside) { return !has_images(inside); });
+  if (!classes.empty() && has_images(folder))
+    throw Error(ErrorKind::data, io::display(folder),
+                fmt::format("has images beside the folder of a class, {}: which of them are meant?",
+                            io::display(classes.front().filename())));
+  return classes;
+}
+
+// For sets that are not divided.
+void require_train(const fs::path& folder, Split split) {
+  if (split == Split::test)
+    throw Error(ErrorKind::missing, io::display(folder),
+                "has no test images of its own: it is not divided into train and test");
+}
+
 std::unique_ptr<DataSet> open_folder(const fs::path& folder, const DataSetOptions& options) {
-  if (is_file(folder / "data.mdb"))
+  if (is_file(folder / "data.mdb")) {
+    require_train(folder, options.split);
     return std::make_unique<LmdbSet>(folder, options.lmdb_helper.empty() ? default_lmdb_helper() : options.lmdb_helper);
+  }
   if (const auto images = find_idx(folder, options.split)) return open_idx(*images);
   if (const auto other = find_idx(folder, options.split == Split::train ? Split::test : Split::train))
-    throw Error(ErrorKind::missing, io::display(folder),
-                fmt::format("has {}, but no images of the {} split", io::display(other->filename()),
-                            options.split == Split::train ? "train" : "test"));
+    throw Error(
+        ErrorKind::missing, io::display(folder),
+        fmt::format("has {}, but no images of the {} split", io::display(other->filename()), name_of(options.split)));
   if (auto set = open_cifar_folder(folder, options.split)) return set;
-  const std::vector<fs::path> classes = subfolders(folder);
-  if (!classes.empty() && std::ranges::all_of(classes, [](const fs::path& p) {
-        return p.filename() == "train" || p.filename() == "test";
-      })) {
-    const fs::path split = folder / (options.split == Split::train ? "train" : "test");
-    if (is_folder(split)) return std::make_unique<FolderSet>(split, subfolders(split));
+  const std::vector<fs::path> inside = subfolders(folder);
+  if (!inside.empty() && std::ranges::all_of(inside, is_split_name)) {
+    const fs::path split = folder / name_of(options.split);
+    if (is_folder(split)) return std::make_unique<FolderSet>(split, classes_in(split));
+    throw Error(ErrorKind::missing, io::display(folder),
+                fmt::format("has {}, but no {}", io::display(inside.front().filename()), name_of(options.split)));
   }
-  return std::make_unique<FolderSet>(folder, classes);
+  require_train(folder, options.split);
+  return std::make_unique<FolderSet>(folder, classes_in(folder));
 }
 
 }  // namespace
@@ -279,6 +310,8 @@ std::unique_ptr<DataSet> open_data_set(const std::filesystem::path& path, const 
   if (path.extension() == ".bin") return open_cifar({path}, {});
   if (path.extension() == ".mdb")
     throw Error(ErrorKind::missing, io::display(path), "is a file of LMDB; name the folder that it is in");
+  if (is_image_name(path))
+    throw Error(ErrorKind::data, io::display(path), "is a single image; name the folder that it is in");
   return open_idx(path);
 }
 

@@ -68,6 +68,8 @@ NetworkInput input_of(const Recording& io, const UNetConfig& config) {
   NetworkInput in;
   in.x = io.read("sample");
   if (in.x.dim() != 4) io.refuse("sample", fmt::format("it has {} dimensions and should have 4", in.x.dim()));
+  if (in.x.scalar_type() != at::kFloat) io.refuse("sample", "its values are integers; F32 is meant");
+  if (in.x.numel() == 0) io.refuse("sample", "it has no values");
   const std::int64_t n = in.x.size(0);
   in.t = io.read("timestep");
   if (in.t.dim() == 0 || in.t.numel() == 1)

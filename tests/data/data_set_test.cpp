@@ -208,6 +208,36 @@ TEST(DataSet, FolderByClassOrFlat) {
   EXPECT_ERROR(flat->image(1), missing, (folder / "cats/2.png").string() + ": no such file");
 }
 
+TEST(DataSet, FolderWithSplits) {
+  const TemporaryFolder folder;
+  const std::string image = png_bytes(random_image({1, 2, 2}, 2));
+  write(folder / "train/cats/1.png", image);
+  write(folder / "train/cats/2.png", image);
+  write(folder / "val/cats/1.png", image);
+  EXPECT_EQ(open_data_set(folder.path())->size(), 2U);
+  EXPECT_NE(error_of(folder.path(), ErrorKind::missing, Split::test).find("has train, but no test"), std::string::npos);
+  write(folder / "test/1.png", image);
+  EXPECT_EQ(open_data_set(folder.path())->class_names(), std::vector<std::string>{"cats"});
+  const auto test = open_data_set(folder.path(), {.split = Split::test});
+  EXPECT_EQ(test->size(), 1U);
+  EXPECT_TRUE(test->class_names().empty());
+  // One that is not divided has no test images.
+  EXPECT_NE(error_of(folder / "train", ErrorKind::missing, Split::test).find("has no test images of its own"),
+            std::string::npos);
+}
+
+TEST(DataSet, FolderWithAndWithoutClasses) {
+  const TemporaryFolder folder;
+  const std::string image = png_bytes(random_image({1, 2, 2}, 2));
+  write(folder / "1.png", image);
+  fs::create_directories(folder / "notes");
+  EXPECT_EQ(open_data_set(folder.path())->size(), 1U) << "a folder without images is no class";
+  write(folder / "cats/1.png", image);
+  EXPECT_NE(error_of(folder.path(), ErrorKind::data).find("has images beside the folder of a class, cats"),
+            std::string::npos);
+  EXPECT_NE(error_of(folder / "1.png", ErrorKind::data).find("is a single image"), std::string::npos);
+}
+
 TEST(DataSet, WhatIsNoDataSet) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of(folder / "none", ErrorKind::missing), (folder / "none").string() + ": no such file");

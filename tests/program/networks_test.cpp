@@ -35,7 +35,11 @@ TEST(Networks, HaveHelpAndRefuseBadUsage) {
   for (const char* word : {"--tolerance", "--portable-bits", "Example: implicit-diffusion verify-model"})
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   EXPECT_EQ(run(folder, {"verify-model"}).code, 2);
-  EXPECT_EQ(run(folder, {"verify-model", "a", "b", "--tolerance", "-1"}).code, 2);
+  for (const char* tolerance : {"-1", "nan", "abc"}) {
+    const Result bad = run(folder, {"verify-model", "a", "b", "--tolerance", tolerance});
+    EXPECT_EQ(bad.code, 2);
+    EXPECT_TRUE(is_error_line(bad.err, {"--tolerance", std::string(tolerance) + " is not a number of 0 or more"}));
+  }
   const Result unknown = run(folder, {"verify-model", "a", "b", "--tolerence", "1"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(is_error_line(unknown.err, {"--tolerence", "did you mean --tolerance?"}));

@@ -42,6 +42,19 @@ TEST(ShowData, DescribesAndDraws) {
   EXPECT_EQ(contents(folder / "set/train-images-idx3-ubyte"), three_images);
 }
 
+TEST(ShowData, KeepsItsSheetOutOfAFolderOfImages) {
+  const Folder folder;
+  write(folder / "set/a.png", data::png_bytes({{1, 1, 2}, {1, 2}}));
+  const Result inside = run(folder, {"show-data", "set", "--output", "set/sheet.png"});
+  EXPECT_EQ(inside.code, 73);
+  EXPECT_TRUE(is_error_line(inside.err, {"set/sheet.png: would become a part of the data set"}));
+  EXPECT_FALSE(fs::exists(folder / "set/sheet.png"));
+  EXPECT_EQ(run(folder, {"show-data", "set", "--output", "sheet.png"}).code, 0);
+  // What is wrong with the data set is said first.
+  write(folder / "contact-sheet.png", "mine");
+  EXPECT_EQ(run(folder, {"show-data", "nowhere"}).code, 66);
+}
+
 TEST(ShowData, BadInput) {
   struct Row {
     const char* name;

@@ -79,27 +79,30 @@ data::Image contact_sheet(const data::DataSet& set, std::size_t count, const std
   return data::image_grid(images, columns);
 }
 
-// A sheet that replaced a part of what it shows would be a loss.
-void refuse_input(const std::filesystem::path& file, const std::filesystem::path& set) {
+// A sheet that replaced a part of what it shows would be a loss, and one in a folder of images would be read as one of
+// them the next time.
+void refuse_input(const std::filesystem::path& file, const std::filesystem::path& path, const data::DataSet& set) {
   std::error_code none;
-  if (!std::filesystem::exists(file, none)) return;
-  const std::filesystem::path whole = std::filesystem::canonical(file, none),
-                              part = std::filesystem::canonical(set, none);
+  const bool exists = std::filesystem::exists(file, none);
+  if (!exists && set.kind() != data::Kind::image_folder) return;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none),
+                              part = std::filesystem::canonical(path, none);
   if (std::mismatch(part.begin(), part.end(), whole.begin(), whole.end()).first == part.end())
-    throw Error(ErrorKind::output, io::display(file), "belongs to the data set; --output names another file");
+    throw Error(ErrorKind::output, io::display(file),
+                exists ? "belongs to the data set; --output names another file"
+                       : "would become a part of the data set; --output names a file outside of it");
 }
 
 }  // namespace
 
 int show_data(const ShowDataOptions& o) {
   const std::filesystem::path file = o.output.empty() ? "contact-sheet.png" : o.output;
+  const auto set = data::open_data_set(o.path, {.split = o.test ? data::Split::test : data::Split::train});
   std::error_code none;
   // A file that was not named may be somebody else's: it stays.
   if (o.output.empty() && std::filesystem::exists(file, none))
     throw Error(ErrorKind::output, io::display(file), "exists; --output names another file, or this one to replace it");
-
-  const auto set = data::open_data_set(o.path, {.split = o.test ? data::Split::test : data::Split::train});
-  refuse_input(file, o.path);
+  refuse_input(file, o.path, *set);
   Workers workers(thread_count({}));
   const bool is_in_memory = set->shape().has_value();
   const std::vector<std::size_t> chosen = evenly(set->size(), is_in_memory ? set->size() : most_decoded);

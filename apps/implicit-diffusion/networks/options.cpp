@@ -33,7 +33,13 @@ void add_verify_model(CommandLine& line) {
       ->add_option("--tolerance", o->tolerance,
                    fmt::format("largest difference that passes (default: {})", o->tolerance))
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber.description(""));
+      ->check(CLI::Validator(
+          [](const std::string& typed) {
+            double value = 0;
+            return CLI::detail::lexical_cast(typed, value) && value >= 0 ? std::string()
+                                                                         : typed + " is not a number of 0 or more";
+          },
+          ""));
   add_portable_bits(command, o->portable_bits);
 }
 
