@@ -145,8 +145,12 @@ struct BatchesAhead::Shared {
   }
 };
 
+namespace {
+constexpr std::size_t most_ahead = 1024;  // memory is for the network
+}
+
 BatchesAhead::BatchesAhead(const Batches& batches, std::size_t threads, std::size_t ahead)
-    : shared_(std::make_unique<Shared>(batches, std::max<std::size_t>(1, ahead))) {
+    : shared_(std::make_unique<Shared>(batches, std::clamp<std::size_t>(ahead, 1, most_ahead))) {
   try {
     for (std::size_t i = 0; i < threads; ++i) shared_->threads.emplace_back([s = shared_.get()] { s->work(); });
   } catch (const std::exception&) {
@@ -166,12 +170,14 @@ BatchesAhead::~BatchesAhead() {
 Batch BatchesAhead::take(std::int64_t k) {
   Shared& s = *shared_;
   Shared::Slot slot;
-  if (s.threads.empty()) {
+  constexpr std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  if (s.threads.empty() || k == last) {
     slot = s.make(k);
   } else {
     std::unique_lock lock(s.mutex);
     s.first = k;
-    s.end = k + 1 + static_cast<std::int64_t>(s.ahead);
+    const std::int64_t room = last - k - 1;
+    s.end = k + 1 + std::min(room, static_cast<std::int64_t>(s.ahead));
     std::erase_if(s.slots,
                   [&](const auto& one) { return one.second.is_done() && (one.first < s.first || one.first >= s.end); });
     s.wanted.notify_all();

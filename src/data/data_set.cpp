@@ -85,7 +85,8 @@ std::optional<fs::path> labels_beside(const fs::path& images) {
     name.replace(at, from.size(), to);
   }
   for (const std::string& form : {name, name + ".gz"})
-    if (const fs::path file = images.parent_path() / form; is_file(file)) return file;
+    if (const fs::path file = images.parent_path() / form; fs::exists(fs::symlink_status(file)))
+      return file;  // whatever it is: what is no file is said when it is read
   return {};
 }
 

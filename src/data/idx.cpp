@@ -134,11 +134,18 @@ IdxArray read_array(ByteSource& source, std::string_view stored, const std::stri
   if (count == 0) damaged(where, 4, fmt::format("{} are of an empty array", shape()));
   if (count > source.most())
     damaged(where, 4, fmt::format("{} take {:.0f} bytes, more than the file can hold", shape(), count));
-  array.values.resize(static_cast<std::size_t>(count));
-  const std::size_t filled = source.take(array.values.data(), array.values.size());
-  if (filled < array.values.size())
-    damaged(where, begin + filled,
-            fmt::format("{} take {} bytes, but the file has {} here", shape(), array.values.size(), filled));
+  // Memory is taken as bytes arrive: a file may declare a thousand times what it holds.
+  const auto wanted = static_cast<std::size_t>(count);
+  std::size_t filled = 0;
+  while (filled < wanted) {
+    constexpr std::size_t first = std::size_t{1} << 24;
+    array.values.resize(std::min(wanted, std::max(first, 2 * filled)));
+    const std::size_t room = array.values.size() - filled, n = source.take(array.values.data() + filled, room);
+    filled += n;
+    if (n < room)
+      damaged(where, begin + filled,
+              fmt::format("{} take {} bytes, but the file has {} here", shape(), wanted, filled));
+  }
   if (std::uint8_t more = 0; source.take(&more, 1) > 0)
     damaged(where, begin + filled,
             fmt::format("{} take {} bytes, but the file has more", shape(), array.values.size()));

@@ -157,8 +157,15 @@ double DiscreteSchedule::network_time(double tau) const {
 std::vector<std::int64_t> DiscreteSchedule::timesteps(std::size_t count) const {
   const std::size_t n = size();
   require(count >= 1 && count <= n, "steps", "{} is not between 1 and {}, the steps of the schedule", count, n);
+  const auto refuse_unless = [&](bool within) {
+    require(within, "steps_offset", "{} leads beyond the {} steps of the schedule", config_.steps_offset, n);
+  };
+  refuse_unless(config_.steps_offset >= 0 && config_.steps_offset < config_.num_train_timesteps);
   std::vector<std::int64_t> all;
   const auto real = [](std::size_t i) { return static_cast<double>(i); };
+  // The increment of numpy.arange(n, 0, -n / count), with its rounding; a last entry of -1, which that may have, is no
+  // step.
+  const double back = (real(n) - real(n) / real(count)) - real(n);
   for (std::size_t k = count; k-- > 0;) switch (config_.timestep_spacing) {
       case SchedulerConfig::Spacing::leading:
         all.push_back(static_cast<std::int64_t>(k * (n / count)) + config_.steps_offset);
@@ -167,23 +174,34 @@ std::vector<std::int64_t> DiscreteSchedule::timesteps(std::size_t count) const {
         all.push_back(count == 1 ? 0 : round_to_even(real(k) * (real(n - 1) / real(count - 1))));
         break;
       case SchedulerConfig::Spacing::trailing:
-        all.push_back(round_to_even(real(n) - real(count - 1 - k) * (real(n) / real(count))) - 1);
+        all.push_back(round_to_even(real(n) + real(count - 1 - k) * back) - 1);
         break;
     }
-  require(all.front() < config_.num_train_timesteps && all.back() >= 0, "steps_offset",
-          "{} leads beyond the {} steps of the schedule", config_.steps_offset, n);
+  refuse_unless(all.front() < config_.num_train_timesteps && all.back() >= 0);
   return all;
 }
 
 TimeGrid DiscreteSchedule::grid(const std::vector<std::int64_t>& timesteps) const {
   TimeGrid grid;
-  for (const std::int64_t t : timesteps) grid.tau.push_back(tau_.at(static_cast<std::size_t>(t)));
+  for (const std::int64_t t : timesteps) {
+    require_index(t);
+    grid.tau.push_back(tau_[static_cast<std::size_t>(t)]);
+  }
   grid.tau.push_back(0);
   return grid;
 }
 
+void DiscreteSchedule::require_index(std::int64_t t) const {
+  require(t >= 0 && t < config_.num_train_timesteps, "timestep", "{} is not between 0 and {}", t, size() - 1);
+}
+
+void DiscreteSchedule::require_step(std::int64_t t, std::int64_t previous) const {
+  require_index(t);
+  require(previous < t, "timestep", "a step from {} to {} leads to more noise", t, previous);
+}
+
 double DiscreteSchedule::abar_at(std::int64_t t, double beyond) const {
-  return t < 0 ? beyond : double{abar_.at(static_cast<std::size_t>(t))};
+  return t < 0 ? beyond : double{abar_[static_cast<std::size_t>(t)]};
 }
 
 DiscreteStep DiscreteSchedule::denoise(std::int64_t t) const {
@@ -213,6 +231,7 @@ DiscreteStep DiscreteSchedule::ddpm_step(std::int64_t t, std::int64_t previous) 
   constexpr double smallest_variance = 1e-20;
   const Variance type = config_.variance_type;
   require(type != Variance::learned && type != Variance::learned_range, "variance_type", "learned is not supported");
+  require_step(t, previous);
   const double now = abar_at(t, 1), next = abar_at(previous, 1), ratio = now / next;
   DiscreteStep step = denoise(t);
   step.from_x0 = std::sqrt(next) * (1 - ratio) / (1 - now);
@@ -225,6 +244,7 @@ DiscreteStep DiscreteSchedule::ddpm_step(std::int64_t t, std::int64_t previous) 
 
 DiscreteStep DiscreteSchedule::ddim_step(std::int64_t t, std::int64_t previous, double eta) const {
   require(eta >= 0 && eta <= 1, "eta", "{} is not between 0 and 1", eta);
+  require_step(t, previous);
   const double now = abar_at(t, 1), next = abar_at(previous, config_.set_alpha_to_one ? 1 : double{abar_.front()});
   DiscreteStep step = denoise(t);
   const double variance = eta * eta * (1 - next) / (1 - now) * (1 - now / next);

@@ -143,6 +143,7 @@ ModelWeights::ModelWeights(const Path& folder) : folder_(part_of(folder, "unet")
       if (!name.is_string()) file.refuse("weight_map", fmt::format("{} is not in a file", io::excerpt(tensor, 200)));
       names.insert(name.get<std::string>());
     }
+    if (names.empty()) file.refuse("weight_map", "names no file");
     if (names.size() > most_files) file.refuse("weight_map", fmt::format("{} files are too many", names.size()));
     std::map<std::string, std::size_t> number;
     for (const std::string& name : names) {
@@ -273,6 +274,13 @@ void write_model_folder(const Path& folder, const ModelFolder& model, std::span<
     made.write_text(folder / index_name, io::json_bytes(index));
   }
   made.keep();
+  // Of a model that was there before, nothing may be left that would be read with this one.
+  std::error_code none;
+  std::filesystem::remove(folder / "unet" / shards_name, none);
+  if (!model.origin) std::filesystem::remove(folder / origin_name, none);
+  if (!model.scheduler)
+    for (const Path& file : {folder / "scheduler" / "scheduler_config.json", folder / index_name})
+      std::filesystem::remove(file, none);
 }
 
 }  // namespace implicit_diffusion

@@ -44,6 +44,7 @@ SchedulerConfig parse_scheduler_config(std::string_view json, const std::string&
   JsonObject file(json, where);
   SchedulerConfig c;
   c.class_name = schedulers[file.word("_class_name", 0, schedulers)];
+  if (c.class_name == "PNDMScheduler") c.clip_sample = c.set_alpha_to_one = false;  // its defaults
   c.num_train_timesteps = file.integer("num_train_timesteps", c.num_train_timesteps, 1, any);
   c.beta_start = file.number("beta_start", c.beta_start);
   c.beta_end = file.number("beta_end", c.beta_end);

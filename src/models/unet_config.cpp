@@ -204,6 +204,11 @@ void require_valid(const UNetConfig& config, const std::string& where, ErrorKind
   within_if("num_class_embeds", config.num_class_embeds, most_rows);
   within_if("num_train_timesteps", config.num_train_timesteps, most_rows);
   within("freq_shift", config.freq_shift, most_channels, 0);
+  if (config.time_embedding_type == UNetConfig::TimeEmbedding::positional && !config.block_out_channels.empty() &&
+      config.freq_shift >= config.block_out_channels.front() / 2 && config.freq_shift > 0)
+    refuse("freq_shift", fmt::format("{} is not below half of block_out_channels[0], {}: the frequencies divide by the "
+                                     "difference",
+                                     config.freq_shift, config.block_out_channels.front()));
   if (!(config.norm_eps > 0 && config.norm_eps < 1))
     refuse("norm_eps", fmt::format("{} is not between 0 and 1", config.norm_eps));
   if (!(config.dropout >= 0 && config.dropout < 1))

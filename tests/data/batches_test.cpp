@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -163,6 +164,14 @@ TEST(BatchesAhead, ResumeAtAnyStep) {
 }
 
 // The error of a batch comes when that batch is taken, and the others can be had.
+TEST(BatchesAhead, DoNotWaitForWhatCannotBe) {
+  const Numbered set(5);
+  const Batches batches(set, {.seed = 1, .size = 2});
+  BatchesAhead ahead(batches, 1, std::numeric_limits<std::size_t>::max());
+  EXPECT_EQ(ahead.take(0).values, batches.batch(0).values);
+  EXPECT_THROW((void)ahead.take(std::numeric_limits<std::int64_t>::max()), Error);
+}
+
 TEST(BatchesAhead, ErrorsComeWithTheirBatch) {
   Numbered images(10);
   images.broken = 4;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <set>
 
@@ -174,6 +175,26 @@ TEST(DiscreteSchedule, HasTheKnownValues) {
   EXPECT_EQ(cosine.betas()[999], 0.999F);
 }
 
+// Counts whose increment is not exact in binary round as numpy.arange does: these entries are diffusers' own.
+TEST(DiscreteSchedule, TrailingTimesRoundAsInDiffusers) {
+  SchedulerConfig config;
+  config.timestep_spacing = SchedulerConfig::Spacing::trailing;
+  const std::vector<std::int64_t> times = DiscreteSchedule(config).timesteps(48);
+  ASSERT_EQ(times.size(), 48U);
+  EXPECT_EQ(times.front(), 999);
+  for (const std::int64_t t : {936, 686, 436, 186}) EXPECT_EQ(std::ranges::count(times, t), 1) << t;
+}
+
+// The last step of DDIM leads to the data, or to the least noise that the schedule has.
+TEST(DiscreteSchedule, LastStepOfDdimGoesWhereItIsToldTo) {
+  for (const bool to_one : {true, false}) {
+    SchedulerConfig config;
+    config.set_alpha_to_one = to_one;
+    const DiscreteSchedule s(config);
+    EXPECT_NEAR(s.ddim_step(20, -1, 0).from_x0, to_one ? 1 : std::sqrt(1 - 1e-4), 1e-7);
+  }
+}
+
 TEST(DiscreteSchedule, IsAClock) {
   const DiscreteSchedule s{SchedulerConfig()};
   EXPECT_EQ(s.horizon(), 4);  // below tau_999 = 5.06
@@ -248,6 +269,12 @@ TEST(DiscreteSchedule, RefusesWhatIsNoSchedule) {
   EXPECT_ERROR(make([](auto& c) { c.clip_sample_range = 0; }), usage, "clip_sample_range");
   EXPECT_ERROR(make([](auto&) {}).timesteps(1001), usage, "steps: 1001 is not between 1 and 1000");
   EXPECT_ERROR(make([](auto& c) { c.steps_offset = 1; }).timesteps(1000), usage, "steps_offset: 1 leads beyond");
+  EXPECT_ERROR(make([](auto& c) { c.steps_offset = std::numeric_limits<std::int64_t>::max(); }).timesteps(10), usage,
+               "steps_offset: 9223372036854775807 leads beyond");
+  EXPECT_ERROR(make([](auto&) {}).ddpm_step(1000, 980), usage, "timestep: 1000 is not between 0 and 999");
+  EXPECT_ERROR(make([](auto&) {}).ddpm_step(-1, -1), usage, "timestep: -1");
+  EXPECT_ERROR(make([](auto&) {}).ddim_step(10, 20, 1), usage, "a step from 10 to 20 leads to more noise");
+  EXPECT_ERROR(make([](auto&) {}).grid({5, -1}), usage, "timestep: -1");
   EXPECT_ERROR(make([](auto& c) { c.thresholding = true; }).ddpm_step(10, 9), usage, "thresholding");
   EXPECT_ERROR(make([](auto& c) { c.variance_type = Variance::learned; }).ddpm_step(10, 9), usage, "variance_type");
   EXPECT_ERROR(make([](auto& c) { c.rescale_betas_zero_snr = true; }).ddpm_step(999, 998), usage, "no signal is left");

@@ -137,6 +137,7 @@ TEST(ModelFolder, ReadsOtherLayouts) {
   changed["conv_in.bias"] = 3;
   EXPECT_ERROR(with_map(changed), data, "weight_map: 'conv_in.bias' is not in a file");
   EXPECT_ERROR(with_map(json()), data, "weight_map: is no object");
+  EXPECT_ERROR(with_map(json::object()), data, "weight_map: names no file");
   changed = map;
   changed.erase("conv_in.bias");
   EXPECT_ERROR(with_map(changed).load(layout, again), data, "tensor 'conv_in.bias' is missing");
@@ -218,6 +219,29 @@ TEST(ModelFolder, PartsMustAgree) {
 }
 
 // A disk that fails is tested in tests/reliability; here a part of the folder is in the way.
+// A model that is written over another one is read back as it is: shards, schedule and origin of the other are gone.
+TEST(ModelFolder, ReplacesAnotherModel) {
+  const TemporaryFolder folder;
+  ModelFolder model = small_model();
+  std::vector<float> theta = small_theta();
+  write_model_folder(folder / "m", model, theta);
+  const std::filesystem::path unet = folder / "m/unet", weights = unet / "diffusion_pytorch_model.safetensors";
+  std::filesystem::rename(weights, unet / "old.safetensors");
+  json map;
+  for (const TensorShape& t : parameter_layout(model.network)) map[t.name] = "old.safetensors";
+  write(unet / "diffusion_pytorch_model.safetensors.index.json", json{{"weight_map", map}}.dump());
+  theta.front() = 2;
+  model.scheduler.reset();
+  model.origin.reset();
+  write_model_folder(folder / "m", model, theta);
+  std::vector<float> back(theta.size());
+  ModelWeights(folder / "m").load(parameter_layout(model.network), back);
+  EXPECT_EQ(back, theta);
+  const ModelFolder read = read_model_folder(folder / "m");
+  EXPECT_FALSE(read.scheduler);
+  EXPECT_FALSE(read.origin);
+}
+
 TEST(ModelFolder, NothingHalfWrittenStays) {
   const TemporaryFolder folder;
   write(folder / "m/scheduler", "a file where a folder must be");

@@ -116,6 +116,8 @@ class DiscreteSchedule {
   Amplitudes amplitudes(std::int64_t t) const;
 
  private:
+  void require_index(std::int64_t t) const;
+  void require_step(std::int64_t t, std::int64_t previous) const;
   double abar_at(std::int64_t t, double beyond) const;
   DiscreteStep denoise(std::int64_t t) const;  // x_0 alone
 
