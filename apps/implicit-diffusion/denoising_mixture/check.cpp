@@ -143,19 +143,22 @@ struct Quotient {
 
 // A path that passes near the border between two modes depends on theta so much that no step suits all: steps are
 // halved while that brings quotients together. Two of them, of second order, give one of fourth; their distance is more
-// than its error, unless rounding is more.
+// than its error, unless rounding is more, or they meet by chance: then the distance of the two before is more than four
+// times theirs.
 template <class F>
 Quotient difference_of_halved_steps(F&& f) {
   constexpr double first = 1e-3;
   constexpr int halvings = 20;
   const auto quotient = [&](double h) { return (f(h) - f(-h)) / (2 * h); };
   Quotient best{0, std::numeric_limits<double>::infinity()};
-  double before = quotient(first);
+  double before = quotient(first), apart_before = best.error;
   for (int k = 1; k <= halvings; ++k) {
     const double now = quotient(std::ldexp(first, -k)), apart = std::abs(now - before);
-    if (apart < best.error) best = {now + (now - before) / 3, apart};
-    if (apart <= 1e-8 * std::abs(now)) break;
+    const double error = std::max(apart, apart_before / 4);
+    if (error < best.error) best = {now + (now - before) / 3, error};
+    if (error <= 1e-8 * std::abs(now)) break;
     before = now;
+    apart_before = apart;
   }
   return best;
 }
