@@ -47,6 +47,10 @@ Image decode_image(std::string_view bytes, const std::string& where, std::size_t
 void check_size(const std::string& where, std::string_view format, std::size_t height, std::size_t width,
                 std::size_t limit, bool bytes_can_hold_it) {
   if (height == 0 || width == 0) damaged(where, 0, fmt::format("a {} image of {} x {} pixels", format, height, width));
+  if (height > longest_side || width > longest_side)
+    damaged(
+        where, 0,
+        fmt::format("a {} image of {} x {} pixels, with a side of more than {}", format, height, width, longest_side));
   if (height > limit / width)
     damaged(where, 0, fmt::format("a {} image of {} x {} pixels, more than {}", format, height, width, limit));
   if (!bytes_can_hold_it)

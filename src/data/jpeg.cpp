@@ -15,6 +15,7 @@ namespace {
 struct JpegReader {
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf jump;
   char reason[JMSG_LENGTH_MAX] = {};
 
@@ -33,6 +34,15 @@ struct JpegReader {
         c->err->error_exit(c);
     };
     errors.output_message = [](j_common_ptr) {};
+    // Each scan of a progressive image passes over all of it: a small file may have a thousand of them, which take
+    // minutes. Encoders make ten or so.
+    progress.progress_monitor = [](j_common_ptr c) {
+      constexpr int most_scans = 200;
+      auto* reader = static_cast<JpegReader*>(c->client_data);
+      if (reader->jpeg.input_scan_number <= most_scans) return;
+      std::snprintf(reader->reason, sizeof reader->reason, "it has more than %d scans", most_scans);
+      std::longjmp(reader->jump, 1);
+    };
   }
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
@@ -49,6 +59,7 @@ bool read_jpeg_header(JpegReader& reader, std::string_view bytes) {
 bool read_jpeg_pixels(JpegReader& reader, std::uint8_t* to) {
   if (setjmp(reader.jump) != 0) return false;
   jpeg_decompress_struct& jpeg = reader.jpeg;
+  jpeg.progress = &reader.progress;
   jpeg_start_decompress(&jpeg);
   const std::size_t line = std::size_t{jpeg.output_width} * static_cast<std::size_t>(jpeg.output_components);
   while (jpeg.output_scanline < jpeg.output_height) {

@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "values are copied as 
 
 constexpr std::uint64_t length_size = 8, longest_header = 100'000'000;
 constexpr std::uint64_t largest_size = (std::uint64_t{1} << 48) - 1;  // of a dimension or an offset
-constexpr std::size_t most_tensors = 1'000'000, most_axes = 32;
+constexpr std::size_t most_tensors = 1'000'000, most_axes = 32, most_entries = 100'000;
 constexpr std::uint64_t longest_word = std::uint64_t{16} << 20;
 constexpr std::string_view metadata_name = "__metadata__";
 
@@ -222,6 +222,8 @@ class SafetensorsReader::Handler final : public nlohmann::json_sax<Json> {
   bool string(std::string& text) override {
     source_.end_word();
     if (place_ == Place::metadata) {
+      if (reader_.metadata_.size() == most_entries)
+        refuse(fmt::format("__metadata__ has more than {} entries", most_entries));
       if (!reader_.metadata_.emplace(std::move(word_), std::move(text)).second) refuse("__metadata__ has a key twice");
       word_.clear();
     } else if (place_ == Place::dtype) {

@@ -81,6 +81,7 @@ TEST(Codec, DoesNotBelieveSizes) {
   EXPECT_ERROR(decode_image(declared(2, 3), "x"), data, "damaged PNG");
   EXPECT_ERROR(decode_image(declared(0x7fffffff, 0x7fffffff), "x"), data, "x: byte");
   EXPECT_ERROR(decode_image(declared(9000, 9000), "x"), data, "9000 x 9000 pixels, more than 67108864");
+  EXPECT_ERROR(decode_image(declared(1, 70'000), "x"), data, "70000 x 1 pixels, with a side of more than 65535");
   EXPECT_ERROR(decode_image(declared(1000, 1000), "x"), data, "1000 x 1000 pixels, more than its bytes can hold");
   EXPECT_ERROR(decode_image(png_bytes(random_image({1, 10, 10}, 1)), "x", 99), data, "10 x 10 pixels, more than 99");
 }

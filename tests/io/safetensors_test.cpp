@@ -193,6 +193,12 @@ TEST(Safetensors, ReadingNamesWhatDoesNotFit) {
   EXPECT_ERROR(reader.read("t", std::span(bytes)), usage, "has 16 bytes, 3 are asked for");
 }
 
+std::string many_entries(int count) {
+  std::string header = R"({"__metadata__":{"a":"")";
+  for (int k = 1; k < count; ++k) header += ",\"" + std::to_string(k) + "\":\"\"";
+  return header + "}}";
+}
+
 // Each of these is refused in one line that names the file; none asks for much memory first.
 TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
   const auto tensor = [](const char* name, const char* offsets) {
@@ -227,6 +233,7 @@ TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
       {with_header(R"({"__metadata__":{"a":1}})"), "a number in place of a text in __metadata__"},
       {with_header(R"({"__metadata__":[]})"), "an array in place of an object with metadata"},
       {with_header(R"({"__metadata__":{"a":"1","a":"2"}})"), "__metadata__ has a key twice"},
+      {with_header(many_entries(100'001)), "__metadata__ has more than 100000 entries"},
       {with_header(R"({"__metadata__":{},"__metadata__":{}})"), "__metadata__ is there twice"},
       {with_header(R"({"t":null})"), "tensor 't': null in place of dtype, shape and data_offsets"},
       {with_header(R"({"t":{}})"), "tensor 't': lacks dtype, shape or data_offsets"},

@@ -19,6 +19,7 @@
 namespace implicit_diffusion::data {
 
 inline constexpr std::size_t most_pixels = std::size_t{1} << 26;  // 8192 x 8192
+inline constexpr std::size_t longest_side = 65'535;               // as JPEG has it
 
 // `where` is what messages call the bytes.
 Image decode_image(std::string_view bytes, const std::string& where, std::size_t limit = most_pixels);

@@ -14,9 +14,9 @@
 //   - the bytes of a tensor are those of its shape and dtype, a whole number of them;
 //   - in the order of their offsets the tensors fill the data: no hole, no overlap, no byte after the last.
 //
-// And so that no small file asks for much memory: at most 1,000,000 tensors of at most 32 dimensions, and no word of
-// more than 16 MiB. No size is believed before it is checked against the file. Values may be NaN or infinite: see
-// read_finite.
+// And so that no small file asks for much memory: at most 1,000,000 tensors of at most 32 dimensions, 100,000 entries
+// of __metadata__, and no word of more than 16 MiB. No size is believed before it is checked against the file. Values
+// may be NaN or infinite: see read_finite.
 //
 // Nothing is mapped into memory: a file that shrinks while it is read is an io Error, not a dead process. And nothing
 // is held twice: a reader keeps the list of tensors and reads each one to where it belongs; a writer takes each from
