@@ -1,9 +1,9 @@
-// A network of your own: a layout and a function. Here it is the score of a diffusion in the plane, -y and a layer of 16
-// units, whose last weights are 0 at first: then the law is N(0, I). It is finetuned to the reward x_1, close to where
-// it began. The best law is known: N(0, I) times exp(lambda R / beta) has the mean (lambda / beta, 0).
+// A network of your own: a layout and a function. Here it is the score of a diffusion in the plane, -y and a layer of
+// 16 units, whose last weights are 0 at first: then the law is N(0, I). It is finetuned to the reward x_1, close to
+// where it began. The best law is known: N(0, I) times exp(lambda R / beta) has the mean (lambda / beta, 0).
 //
-// torch/unet.hpp, torch/mlp.hpp and torch/classifier.hpp have larger ones, and torch/model.hpp reads and writes those of
-// other programs.
+// torch/unet.hpp, torch/mlp.hpp and torch/classifier.hpp have larger ones, and torch/model.hpp reads and writes those
+// of other programs.
 #include <implicit_diffusion/denoising.hpp>
 #include <implicit_diffusion/torch/steps.hpp>
 

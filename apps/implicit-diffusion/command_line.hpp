@@ -1,4 +1,5 @@
-// What the command lines of both executables are made of. CLI11 is slow to compile: only files with options include this.
+// What the command lines of both executables are made of. CLI11 is slow to compile: only files with options include
+// this.
 #pragma once
 
 #include <CLI/CLI.hpp>

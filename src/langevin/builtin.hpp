@@ -1,6 +1,6 @@
 // The potentials and rewards that come with the library, all of them: kernels for every level, the choice among the
-// levels and the reference in double are made from these lists. What a part is called in a file, and its keys, are in the
-// specs of the program (apps/implicit-diffusion/langevin/potential_specs.hpp, reward_specs.hpp).
+// levels and the reference in double are made from these lists. What a part is called in a file, and its keys, are in
+// the specs of the program (apps/implicit-diffusion/langevin/potential_specs.hpp, reward_specs.hpp).
 #pragma once
 
 #include "implicit_diffusion/langevin/double_well.hpp"

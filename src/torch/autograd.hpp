@@ -25,8 +25,8 @@ auto unless_refused(const char* where, F&& f) {
   }
 }
 
-// The same numbers as the start of a graph. Tiles of a batch share a counter of changes, by which autograd would take one
-// thread's step for a change of another's samples: a leaf has its own.
+// The same numbers as the start of a graph. Tiles of a batch share a counter of changes, by which autograd would take
+// one thread's step for a change of another's samples: a leaf has its own.
 at::Tensor leaf_of(const at::Tensor& x);
 
 // out_x' c for each x; undefined where out does not depend on it. `keep`: the graph, for another product.

@@ -1,5 +1,5 @@
-// Networks in every loop over reverse chains: no result depends on threads, replays and resumed runs have the same bits,
-// shards of any size agree.
+// Networks in every loop over reverse chains: no result depends on threads, replays and resumed runs have the same
+// bits, shards of any size agree.
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/denoising/optimise.hpp"
 #include "implicit_diffusion/denoising/reconstruction.hpp"

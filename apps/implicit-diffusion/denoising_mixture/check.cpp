@@ -143,8 +143,8 @@ struct Quotient {
 
 // A path that passes near the border between two modes depends on theta so much that no step suits all: steps are
 // halved while that brings quotients together. Two of them, of second order, give one of fourth; their distance is more
-// than its error, unless rounding is more, or they meet by chance: then the distance of the two before is more than four
-// times theirs.
+// than its error, unless rounding is more, or they meet by chance: then the distance of the two before is more than
+// four times theirs.
 template <class F>
 Quotient difference_of_halved_steps(F&& f) {
   constexpr double first = 1e-3;

@@ -77,8 +77,8 @@ std::string notice_of(const Json& results, const std::vector<Files>& runs, std::
   return text;
 }
 
-// Whether the samples of each run follow the mixture that it learnt, by their mean reward. A chain forgets that it began
-// as N(0, I) only over a long horizon, and its steps are finite.
+// Whether the samples of each run follow the mixture that it learnt, by their mean reward. A chain forgets that it
+// began as N(0, I) only over a long horizon, and its steps are finite.
 std::string judge_samples(const std::vector<Files>& runs) {
   constexpr double standard_errors = 4, much = 0.1;  // of a deviation of the reward
   std::string furthest;

@@ -30,7 +30,8 @@ std::string percent(double share);
 double share_of_way(double start, double end, double optimum);
 // "It worked", "It got part of the way", ...
 std::string verdict_of(double share);
-// The same of a divergence, in nats, that ought to be 0. With much of it left nothing has worked, however much there was.
+// The same of a divergence, in nats, that ought to be 0. With much of it left nothing has worked, however much there
+// was.
 std::string verdict_of_divergence(double first, double last);
 
 // Sentences with blanks between them; empty ones are left out.

@@ -112,8 +112,8 @@ std::vector<double> conditional_deviations(const Gaussian& g) {
   return deviations;
 }
 
-// A mean and a row of a Cholesky factor move their component by its deviation; an entry of S, which is 2 kappa times the
-// covariance, by a square of that.
+// A mean and a row of a Cholesky factor move their component by its deviation; an entry of S, which is 2 kappa times
+// the covariance, by a square of that.
 double MixtureSpec::scale(std::span<const double> theta, std::size_t j) const {
   const Mixture mixture = make();
   if (j < components) return 1;

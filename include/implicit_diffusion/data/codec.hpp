@@ -28,8 +28,8 @@ Image decode_image(std::string_view bytes, const std::string& where, std::size_t
 std::string png_bytes(const Image& image);
 
 // Images in rows of `columns`, with `padding` black pixels between and around them, as torchvision's make_grid lays
-// them out: all must have the same shape, and there must be at least one. With fewer images than columns there are as many
-// columns as images.
+// them out: all must have the same shape, and there must be at least one. With fewer images than columns there are as
+// many columns as images.
 Image image_grid(std::span<const Image> images, std::size_t columns = 8, std::size_t padding = 2);
 // The same from numbers in [-1, 1], image after image: values.size() / shape.values() images.
 Image image_grid(std::span<const float> values, const ImageShape& shape, std::size_t columns = 8,

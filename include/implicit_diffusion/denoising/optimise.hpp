@@ -3,8 +3,8 @@
 //     minimise  F(theta) = -lambda E[R(Y_T)] + beta KL(paths of theta || paths of theta_0)
 //
 // over the parameters of a score model, through all steps of its reverse chain. R must have a gradient: a template over
-// the number type that says any_number = true, or a function of tensors. DenoisingProblem(model, R, lambda) is the first
-// term, .stay_close(theta_0, beta) adds the second. The model is one that is written point by point, or an engine
+// the number type that says any_number = true, or a function of tensors. DenoisingProblem(model, R, lambda) is the
+// first term, .stay_close(theta_0, beta) adds the second. The model is one that is written point by point, or an engine
 // (denoising/steps.hpp) that offers samples(n), n samples at the origin, dimension() and with(noise, workers), itself
 // with those.
 #pragma once

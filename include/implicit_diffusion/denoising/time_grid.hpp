@@ -62,8 +62,9 @@ struct StepCoefficients {
 };
 StepCoefficients step_coefficients(Dynamics dynamics, double tau, double h);
 
-// What the last step returns: with noise, as the others; or the mean of that. The mean has no less to do with theta, and
-// its penalty stays: -lambda E[R(mean)] + beta KL is differentiated exactly, as the penalty never sees the last noise.
+// What the last step returns: with noise, as the others; or the mean of that. The mean has no less to do with theta,
+// and its penalty stays: -lambda E[R(mean)] + beta KL is differentiated exactly, as the penalty never sees the last
+// noise.
 enum class LastStep { noise, mean };
 
 // What a grid does to a coordinate whose value is certain, such as the background of an image: the score is linear,

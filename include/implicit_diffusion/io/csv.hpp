@@ -4,8 +4,8 @@
 // without a line of names, comment lines that begin with #, empty lines, CRLF, a UTF-8 byte order mark. A number in
 // quotes is a number. The first line holds names if none of its cells, in quotes or not, can be meant as a number: a
 // name begins with a letter or an underscore, after any marks, and is not nan, inf, a word for a missing value (NA, na,
-// and, in small letters or large, n/a, null, none, nil, missing) or a number with a letter in it (O.5). Decimal commas are not read. Errors are of kind
-// data and name the file, the line, the column and the text found.
+// and, in small letters or large, n/a, null, none, nil, missing) or a number with a letter in it (O.5). Decimal commas
+// are not read. Errors are of kind data and name the file, the line, the column and the text found.
 //
 // Written are commas, and each number with the fewest digits that read back as the same double; NaN is an empty cell.
 #pragma once

@@ -19,7 +19,8 @@
 namespace implicit_diffusion {
 
 // Sampler and estimator in one: it remembers where the samples were before their last step. T: float or double, or an
-// engine that offers add_mixed_derivative(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and has_mixed_derivative().
+// engine that offers add_mixed_derivative(x, u, sum), sum += sum_i (d/dx grad_theta V)(x_i) . u_i, and
+// has_mixed_derivative().
 template <class T>
 class Unrolled {
  public:

@@ -31,10 +31,10 @@ struct Checkerboard {
   static void draw(Population<float>& x, const Noise& noise, std::int64_t round);
 };
 
-// The middles of the cells of side `spacing` that cover [-half_width, half_width]^2, row after row from below. Sums over
-// them times the area of a cell are integrals over the plane: for a smooth density that is small at the border the error
-// is far below that of single precision once its narrowest part is wider than a cell; for the board above it is exact,
-// as no cell lies across an edge.
+// The middles of the cells of side `spacing` that cover [-half_width, half_width]^2, row after row from below. Sums
+// over them times the area of a cell are integrals over the plane: for a smooth density that is small at the border the
+// error is far below that of single precision once its narrowest part is wider than a cell; for the board above it is
+// exact, as no cell lies across an edge.
 struct PlaneCells {
   std::size_t half;             // cells on each side of the axes
   double spacing = 1.0 / 16.0;  // a power of two

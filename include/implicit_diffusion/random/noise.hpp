@@ -41,9 +41,9 @@ namespace implicit_diffusion {
 // What the noise is for. Streams of one seed are independent of each other; a program's own begin at `user`.
 enum class Stream : std::uint8_t { initial, sampling, reference, component, minibatch, user = 64 };
 
-// When a sampling step happens. In a queue or a nested loop, round is the outer step at which the chain started (negative
-// for the slots with which a queue is warm-started) and index the number of steps since. In the single loop, whose
-// chains never restart, round is the outer step itself and index is 0.
+// When a sampling step happens. In a queue or a nested loop, round is the outer step at which the chain started
+// (negative for the slots with which a queue is warm-started) and index the number of steps since. In the single loop,
+// whose chains never restart, round is the outer step itself and index is 0.
 struct StepKey {
   std::int64_t round = 0;
   std::int64_t index = 0;

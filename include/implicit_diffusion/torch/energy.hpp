@@ -1,5 +1,5 @@
-// Networks as energies: V(x, theta), a number for each sample, whose law is proportional to exp(-V) (langevin/energy.hpp
-// has the contract).
+// Networks as energies: V(x, theta), a number for each sample, whose law is proportional to exp(-V)
+// (langevin/energy.hpp has the contract).
 //
 // A step is one evaluation and a product by x; a gradient one evaluation and a product by all weights; both together
 // share the evaluation.

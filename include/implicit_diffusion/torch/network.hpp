@@ -71,8 +71,8 @@ class NetworkWeights {
 TensorParameters initial_parameters(const Layout& layout, const Noise& noise,
                                     at::ScalarType type = at::ScalarType::Float);
 
-// The function on the samples of `in`, at these weights, on one thread. Throws a usage Error that names the network where LibTorch
-// refuses it.
+// The function on the samples of `in`, at these weights, on one thread. Throws a usage Error that names the network
+// where LibTorch refuses it.
 at::Tensor evaluate(const Network& network, std::span<const at::Tensor> weights, const NetworkInput& in);
 
 }  // namespace implicit_diffusion

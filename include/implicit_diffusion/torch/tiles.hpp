@@ -99,8 +99,8 @@ void add_numbers(const at::Tensor& of_samples, std::int64_t size, double c, doub
 //
 //     const TensorReward brightness([](const at::Tensor& x) { return x.flatten(1).mean(1); });
 //
-// Its gradient is autograd's. Row i of the result depends on row i of x alone. Throws a usage Error, where it is called,
-// if the result is not a number for each sample.
+// Its gradient is autograd's. Row i of the result depends on row i of x alone. Throws a usage Error, where it is
+// called, if the result is not a number for each sample.
 class TensorReward {
  public:
   template <class F>

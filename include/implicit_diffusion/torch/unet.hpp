@@ -31,9 +31,9 @@ struct UNetOptions {
 Network make_unet(const UNetConfig& config, UNetOptions options = {});
 
 // Weights to begin training with: as a new model of diffusers has them (initial_parameters, but rows of tables of
-// embeddings are N(0, 1), the frequencies of a "fourier" embedding N(0, 16^2)), or, if `zero_outputs`, with zeros in the
-// last convolution and in the last layer of every resnet and attention. Then the network is 0 at first and every block
-// passes its input on, which trains faster.
+// embeddings are N(0, 1), the frequencies of a "fourier" embedding N(0, 16^2)), or, if `zero_outputs`, with zeros in
+// the last convolution and in the last layer of every resnet and attention. Then the network is 0 at first and every
+// block passes its input on, which trains faster.
 TensorParameters initial_unet(const UNetConfig& config, const Noise& noise, bool zero_outputs = false,
                               at::ScalarType type = at::ScalarType::Float);
 
