@@ -27,7 +27,7 @@ _implicit_diffusion() {
         --seed | --steps | --repeats | --threads | --set) ;;
         *)
           if [[ $word == -* ]]; then
-            options='--help --seed --isa --set'
+            options='--help --seed --isa --set --portable-bits'
             [[ $command == run ]] && options+=' --steps --repeats --threads --output --overwrite --resume --print-config
               --quick --quiet --no-report'
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

@@ -2,6 +2,7 @@
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "networks/environment.hpp"
 
 #include <fmt/format.h>
 
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error to report, not a reason to die
   std::signal(SIGXFSZ, SIG_IGN);
   program::reserve_standard_streams();
+  program::keep_command_line(argc, argv);
   try {
     return program::dispatch(argc, argv);
   } catch (const implicit_diffusion::Error& e) {

@@ -1,10 +1,12 @@
-// The command line: every option with its help.
+// The command line: every option with its help. Commands that need networks are in networks/options.cpp.
 #include "command_line.hpp"
 #include "commands/commands.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "networks/environment.hpp"
 
 #include <fmt/format.h>
+
+#include <string_view>
 
 namespace program {
 namespace {
@@ -62,6 +64,7 @@ void add_run(CommandLine& line) {
   command->add_flag("--quick", o->quick, "run a shortened form of a long experiment");
   command->add_flag("--quiet", o->quiet, "do not print progress to stderr");
   command->add_flag("--no-report", o->no_report, "do not write report.html");
+  add_portable_bits(command, o->portable_bits);
 }
 
 void add_check(CommandLine& line) {
@@ -74,6 +77,7 @@ void add_check(CommandLine& line) {
   add_seed(command, o->seed);
   add_isa(command, o->isa);
   add_set(command, o->set);
+  add_portable_bits(command, o->portable_bits);
 }
 
 void add_report(CommandLine& line) {
@@ -111,9 +115,16 @@ void add_show_data(CommandLine& line) {
 
 }  // namespace
 
+void add_portable_bits(CLI::App* command, bool& portable) {
+  command->add_flag("--portable-bits", portable,
+                    "with networks, use only instructions that give the same bits on every processor with AVX2 (about "
+                    "13 % slower)");
+}
+
 int dispatch(int argc, char** argv) {
   for (const NetworkCommand& c : network_commands)
-    if (argc > 1 && argv[1] == std::string_view(c.name)) exec_networks(argc, argv);
+    if (argc > 1 && argv[1] == std::string_view(c.name)) become_networks(c.name);
+  start_networks();
   CommandLine line;
   CLI::App& app = line.app;
   app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
@@ -130,7 +141,9 @@ int dispatch(int argc, char** argv) {
       line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
                "bench --isa v3", bench);
   add_isa(command, *isa);
-  for (const NetworkCommand& c : network_commands) app.add_subcommand(c.name, c.help);
+  add_network_commands(line);
+  if (!has_networks())  // help lists them
+    for (const NetworkCommand& c : network_commands) app.add_subcommand(c.name, c.help);
 
   return line.parse(argc, argv);
 }

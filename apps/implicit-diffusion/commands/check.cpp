@@ -5,7 +5,11 @@
 #include "experiment/run_directory.hpp"
 #include "experiment/task_pool.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "networks/environment.hpp"
 
+#include <fmt/format.h>
+
+#include <memory>
 #include <utility>
 
 namespace program {
@@ -52,13 +56,24 @@ covariances = [[[1.0, 0.3], [0.3, 1.0]], [[0.5, 0.0], [0.0, 1.0]]]
 
 std::vector<Problem> problems(const ExperimentOptions& o) {
   const Overrides overrides = overrides_of(o);
-  if (!o.experiment.empty()) return load_experiment(o.experiment, overrides)->checks();
+  if (!o.experiment.empty()) {
+    const std::unique_ptr<Experiment> experiment = load_experiment(o.experiment, overrides);
+    if (experiment->needs_networks()) become_networks(experiment->common().experiment);
+    return experiment->checks();
+  }
   if (!o.set.empty()) throw Error(ErrorKind::usage, "--set", "needs an experiment to change: check NAME --set ...");
   Experiments experiments = built_in_experiments();
   experiments.insert(experiments.end(), fixed_experiments.begin(), fixed_experiments.end());
   std::vector<Problem> all;
-  for (const auto& experiment : read_experiments(experiments, overrides))
+  for (const auto& experiment : read_experiments(experiments, overrides)) {
+    if (experiment->needs_networks() && !has_networks()) {
+      if (networks_were_built()) become_networks("check");
+      print_error(
+          fmt::format("{} is not checked: it needs networks, which were not built\n", experiment->common().experiment));
+      continue;
+    }
     for (Problem& p : experiment->standard_checks()) all.push_back(std::move(p));
+  }
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include "experiment/registry.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "networks/environment.hpp"
 
 #include <fmt/format.h>
 
@@ -50,6 +51,7 @@ int run(const RunOptions& o) {
     print(experiment->common().resolved.text());
     return 0;
   }
+  if (experiment->needs_networks()) become_networks(experiment->common().experiment);
   return experiment->run(o);
 }
 

@@ -65,6 +65,7 @@ struct ExperimentOptions {
   std::optional<std::string> seed;  // as typed; none: as the file says
   ChosenIsa isa;
   std::vector<std::string> set;  // key=value
+  bool portable_bits = false;    // of networks (networks/environment.hpp)
 };
 struct RunOptions : ExperimentOptions {
   std::optional<std::string> steps;

@@ -30,6 +30,10 @@ class Experiment {
 
   virtual const Common& common() const = 0;
 
+  // Whether run() and checks() need LibTorch: the program leaves them to the executable that has it. The rest of the
+  // interface never does.
+  virtual bool needs_networks() const { return false; }
+
   // Runs it, writes its folder and prints the closing table. Returns the exit code.
   virtual int run(const RunOptions& o) const = 0;
   // The page of the run in the folder.

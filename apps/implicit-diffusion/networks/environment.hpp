@@ -2,7 +2,11 @@
 // program, which execs it. So the program itself loads no LibTorch, and starts in milliseconds.
 #pragma once
 
+#include <string>
+
 namespace program {
+
+struct CommandLine;
 
 struct NetworkCommand {
   const char *name, *help;
@@ -21,12 +25,25 @@ inline constexpr NetworkCommand network_commands[] = {
 // bits,
 //
 //     ONEDNN_MAX_CPU_ISA=AVX2  ATEN_CPU_CAPABILITY=avx2  OPENBLAS_CORETYPE=Haswell
-bool set_network_environment(int argc, char** argv);
+bool set_network_environment();
 
-// Becomes the executable with networks. Throws a usage Error where it was not built.
-[[noreturn]] void exec_networks(int argc, char** argv);
+// The words that the program was called with, which main() keeps for those functions that begin a program again.
+void keep_command_line(int argc, char** argv);
+
+// What differs between the two executables, each of which defines it (light.cpp and networks/options.cpp): whether this
+// is the one with networks, what that one does first, and its commands.
+bool has_networks();
+void start_networks();
+void add_network_commands(CommandLine& line);
+
+// Whether the executable with networks is in the folder of this one.
+bool networks_were_built();
+
+// Becomes the executable with networks, with the same words; where this is it, nothing happens. Throws a usage Error
+// where it was not built: `what` needs it.
+void become_networks(const std::string& what);
 
 // Begins this program again, with the environment that was set. Throws an io Error where that fails.
-[[noreturn]] void start_again(char** argv);
+[[noreturn]] void start_again();
 
 }  // namespace program

@@ -1,4 +1,4 @@
-// The command line of the executable with networks: every option with its help.
+// The executable with networks: the commands that need LibTorch, every option with its help.
 #include "command_line.hpp"
 #include "commands/commands.hpp"
 #include "networks/commands.hpp"
@@ -16,11 +16,6 @@ const char* help_of(std::string_view name) {
   for (const NetworkCommand& c : network_commands)
     if (name == c.name) return c.help;
   return "";
-}
-
-void add_portable_bits(CLI::App* command, bool& portable) {
-  command->add_flag("--portable-bits", portable,
-                    "use only instructions that give the same bits on every processor with AVX2 (about 13 % slower)");
 }
 
 void add_verify_model(CommandLine& line) {
@@ -45,15 +40,15 @@ void add_verify_model(CommandLine& line) {
 
 }  // namespace
 
-int dispatch(int argc, char** argv) {
-  if (set_network_environment(argc, argv)) start_again(argv);
+bool has_networks() { return true; }
+
+void start_networks() {
+  if (set_network_environment()) start_again();
   // Activations come and go with every step: memory that is given back to the system would be asked for again.
   ::mallopt(M_MMAP_MAX, 0);
   ::mallopt(M_TRIM_THRESHOLD, -1);
-  CommandLine line;
-  line.app.require_subcommand(0, 1);
-  add_verify_model(line);
-  return line.parse(argc, argv);
 }
+
+void add_network_commands(CommandLine& line) { add_verify_model(line); }
 
 }  // namespace program
