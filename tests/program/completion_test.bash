@@ -52,7 +52,7 @@ offers 'runs/' run ru
 offers 'baseline v3 v4' run langevin-reward --isa ''
 offers 'v3 v4' run langevin-reward --isa v
 offers '' run langevin-reward --seed ''
-offers '--print-config' run langevin-reward --p
+offers '--portable-bits --print-config' run langevin-reward --p
 offers 'runs' run langevin-reward --output r
 offers 'langevin-reward' check langevin-r
 offers 'mine.toml' check mi
