@@ -25,11 +25,14 @@ NetworkSteps::Conversion NetworkSteps::conversion(double tau) const {
   return {-1 / std::sqrt(std::expm1(2 * tau)), -1};
 }
 
-NetworkInput NetworkSteps::input(const Tile& y, double tau) const {
-  const double t = options_.time ? options_.time(tau) : tau;
+NetworkInput NetworkSteps::input(const Tile& y, const ReverseStep& step) const {
+  const double t = options_.time ? options_.time(step.tau) : step.tau;
   at::Tensor x = detail::fill_up(y.x, y.shard);
   at::Tensor times = at::full({x.size(0)}, t, x.options());
-  return {std::move(x), std::move(times), detail::fill_up(y.labels, y.shard)};
+  at::Tensor labels = y.labels;
+  if (!labels.defined() && options_.classes > 0)
+    labels = detail::labels(options_.noise, {.round = step.key.round}, options_.classes, y);
+  return {std::move(x), std::move(times), detail::fill_up(labels, y.shard)};
 }
 
 at::Tensor NetworkSteps::predict(const std::vector<at::Tensor>& weights, const NetworkInput& in) const {
@@ -43,7 +46,7 @@ void NetworkSteps::forward(const Model& model, const Model* frozen, const Revers
                            const Tile& to, double* u) const {
   const at::NoGradGuard no_graph;
   const auto [factor, share] = conversion(step.tau);
-  const NetworkInput in = input(from, step.tau);
+  const NetworkInput in = input(from, step);
   const at::Tensor out = predict(model.constants(), in).narrow(0, 0, from.size());
   if (u) {
     const at::Tensor gap = out - predict(frozen->constants(), in).narrow(0, 0, from.size());
@@ -69,7 +72,7 @@ void NetworkSteps::backward(const Model& model, const Model* frozen, const Rever
   const auto pulled_to = [&](const at::Tensor& back_to_y, const at::Tensor& to, double sign) {
     if (back_to_y.defined()) to.add_(back_to_y.narrow(0, 0, at.size()), sign);
   };
-  NetworkInput in = input(at, step.tau);
+  NetworkInput in = input(at, step);
   at::Tensor out = with_graph(model.leaves(), in);
 
   const at::NoGradGuard no_graph;

@@ -134,6 +134,15 @@ at::Tensor normals(const Noise& noise, Stream stream, StepKey key, const TensorT
   return rows.to(tile.x.scalar_type());
 }
 
+at::Tensor labels(const Noise& noise, StepKey key, std::int64_t classes, const TensorTile& tile) {
+  const at::Tensor drawn = at::empty({tile.size()}, at::kLong);
+  for (std::int64_t i = 0; i < tile.size(); ++i) {
+    const std::uint64_t bits = noise.bits(Stream::component, key, 1, tile.first + static_cast<std::size_t>(i), 0);
+    drawn.data_ptr<std::int64_t>()[i] = static_cast<std::int64_t>((bits * static_cast<std::uint64_t>(classes)) >> 32U);
+  }
+  return drawn;
+}
+
 void add_numbers(const at::Tensor& of_samples, std::int64_t size, double c, double* numbers) {
   const at::Tensor host = of_samples.detach().to(at::kDouble).contiguous();
   for (std::int64_t i = 0; i < size; ++i) numbers[i] += c * host.data_ptr<double>()[i];

@@ -209,6 +209,34 @@ TEST(NetworkLoops, LabelsReachTheirSamples) {
   EXPECT_EQ(of_labels(other).abs().max().item<double>(), 0) << "the table of labels is not used";
 }
 
+// Labels by key: each batch has its own, on its way and back.
+TEST(NetworkLoops, LabelsAreDrawnWithTheirBatch) {
+  const Images images(at::kFloat, 11, 4, false);
+  NetworkStepsOptions options = images.steps(Prediction::epsilon).options();
+  options.classes = 3;
+  Chain drawn(NetworkSteps(images.network, options), images.grid, {}, frozen_at(images.frozen));
+  std::vector<at::Tensor> all;
+  for (const std::int64_t birth : {3, 4}) {
+    Batch b = Batch::of(images.start);
+    fresh.draw(b, birth);
+    at::Tensor labels = at::empty({11}, at::kLong);
+    for (std::size_t i = 0; i < 11; ++i)
+      labels.data_ptr<std::int64_t>()[i] =
+          static_cast<std::int64_t>((3ULL * noise.bits(Stream::component, {.round = birth}, 1, i, 0)) >> 32U);
+    all.push_back(labels);
+    const TensorSamples start(b.points.x(), labels, 4);
+    const WholeGraph whole{images.network, Prediction::epsilon, Dynamics::euler_sde, images.grid,
+                           noise,          objective,           images.frozen};
+    const auto expected = whole(images.theta, start, birth);
+    TensorParameters gradient = zeros_like(images.theta);
+    DenoisingSampler<NetworkSteps>(drawn).advance(b, images.theta, {});
+    PathGradient<NetworkSteps>(drawn, near_one, objective).estimate(b, images.theta, 0, gradient);
+    EXPECT_LT(relative(b.points.x(), expected.end), 1e-5);
+    EXPECT_LT(relative(gradient.read(), expected.gradient), 1e-5);
+  }
+  EXPECT_FALSE(at::equal(all[0], all[1]));
+}
+
 // ---- checkpoints
 
 template <class S, class... Shape>

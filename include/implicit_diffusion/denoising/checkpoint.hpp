@@ -44,6 +44,7 @@ class BatchWriter {
 
   void save(const std::string& name, const BackwardBatch<T>& b) {
     using io::save;
+    save(writer_, name + ".birth", b.birth);
     save(writer_, name + ".points", b.points);
     save(writer_, name + ".adjoint", b.adjoint);
     save(writer_, name + ".gradients", b.gradients);
@@ -114,6 +115,7 @@ class BatchReader {
     using io::restore;
     using Steps = StepsOf<T>;
     BackwardBatch<T> b{like, Steps::adjoints(like), Steps::rows(like, theta_), step};
+    restore(reader_, name + ".birth", b.birth);
     restore(reader_, name + ".points", b.points);
     restore(reader_, name + ".adjoint", b.adjoint);
     restore(reader_, name + ".gradients", b.gradients);

@@ -48,10 +48,10 @@ class ChainAdjoint {
     reward_.gradient(end, a);
     Steps::scale(a, -objective_.lambda);
   }
-  // One step: a, and what it adds to the gradient.
+  // One step of a batch born at `birth`: a, and what it adds to the gradient.
   template <class Sum>
-  void step(std::size_t n, const ConstTile& y, const Tile& a, Sum&& sum) const {
-    chain.engine().backward(chain.model(), objective_.beta != 0 ? chain.frozen() : nullptr, chain.step(n),
+  void step(std::size_t n, std::int64_t birth, const ConstTile& y, const Tile& a, Sum&& sum) const {
+    chain.engine().backward(chain.model(), objective_.beta != 0 ? chain.frozen() : nullptr, chain.step(n, birth),
                             objective_.beta, y, a, sum);
   }
   // The mean over samples of what `one(k, sum)` adds for each tile, at theta.
@@ -170,7 +170,7 @@ class PathGradient {
       typename Steps::Scratch a(end, 1);
       adjoint_.begin(end, a[0]);
       detail::Replay<T> replay(chain, b, models, k);
-      for (std::size_t n = chain.steps(); n-- > first_;) adjoint_.step(n, replay.state(n), a[0], sum);
+      for (std::size_t n = chain.steps(); n-- > first_;) adjoint_.step(n, b.birth, replay.state(n), a[0], sum);
       if (k == 0) replayed = replay.steps();  // as many in every tile
     });
     adjoint_.count(chain.steps() - first_, replayed);
@@ -193,7 +193,7 @@ class PathGradient {
       Steps::copy(end, path[0]);
       for (std::size_t n = 0; n < steps; ++n) chain.forward(b, k, n, path[n], n + 1 == steps ? end : path[n + 1]);
       adjoint_.begin(end, a[0]);
-      for (std::size_t n = steps; n-- > first_;) adjoint_.step(n, path[n], a[0], sum);
+      for (std::size_t n = steps; n-- > first_;) adjoint_.step(n, b.birth, path[n], a[0], sum);
     });
     b.path.clear();  // one of an earlier round would be taken for that of these samples
     b.step = steps;

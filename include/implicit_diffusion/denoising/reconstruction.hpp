@@ -21,20 +21,20 @@
 namespace implicit_diffusion {
 namespace detail {
 
-// Step n followed backwards: z_n from z_{n+1}, then the adjoint there. a: of a Scratch or of Adjoints.
+// Step n of a batch followed backwards: z_n from z_{n+1}, then the adjoint there. a: of a Scratch or of Adjoints.
 template <class T, class Sum>
-void follow_back(const ChainAdjoint<T>& adjoint, std::size_t n, std::size_t refinements,
+void follow_back(const ChainAdjoint<T>& adjoint, std::size_t n, std::int64_t birth, std::size_t refinements,
                  const typename StepsOf<T>::Tile& z, const typename StepsOf<T>::Tile& a, Sum&& sum) {
   using Steps = StepsOf<T>;
   typename Steps::Scratch memory(z, 2);
   const auto image = memory[0], guess = memory[1];
   Steps::copy(z, guess);
   for (std::size_t r = 0; r <= refinements; ++r) {
-    adjoint.chain.engine().forward(adjoint.chain.model(), nullptr, adjoint.chain.step(n), guess, image, nullptr);
+    adjoint.chain.engine().forward(adjoint.chain.model(), nullptr, adjoint.chain.step(n, birth), guess, image, nullptr);
     Steps::step_back(z, image, guess);  // the image is guess + h mu
   }
   Steps::copy(guess, z);
-  adjoint.step(n, z, a, sum);
+  adjoint.step(n, birth, z, a, sum);
 }
 
 template <class T>
@@ -68,7 +68,7 @@ class ReconstructedGradient {
       const auto a = memory[0], z = memory[1];
       adjoint_.begin(end, a);
       Steps::copy(end, z);
-      for (std::size_t n = steps; n-- > 0;) detail::follow_back(adjoint_, n, refinements_, z, a, sum);
+      for (std::size_t n = steps; n-- > 0;) detail::follow_back(adjoint_, n, b.birth, refinements_, z, a, sum);
       if (!b.path.empty()) errors[k] = Steps::largest_difference(z, Steps::tile(b.path.front(), k));
     });
     error_ = *std::max_element(errors.begin(), errors.end());
@@ -95,6 +95,7 @@ struct BackwardBatch {
   typename StepsOf<T>::Adjoints adjoint;  // A
   typename StepsOf<T>::Rows gradients;    // G, of each tile
   std::size_t step = 0;                   // steps made
+  std::int64_t birth = 0;                 // of the batch
 };
 
 template <class T>
@@ -111,7 +112,8 @@ class DenoisingBackward {
   // `theta` gives the gradient its shape.
   BackwardBatch<T> begin(const PathBatch<T>& finished, const Theta& theta) const {
     adjoint_.require_finished(finished);
-    BackwardBatch<T> b{finished.points, Steps::adjoints(finished.points), Steps::rows(finished.points, theta)};
+    BackwardBatch<T> b{finished.points, Steps::adjoints(finished.points), Steps::rows(finished.points, theta), 0,
+                       finished.birth};
     for (std::size_t k = 0; k < Steps::tiles(b.points); ++k)
       adjoint_.begin(Steps::tile(finished.points, k), Steps::tile_of(b.adjoint, b.points, k));
     return b;
@@ -124,8 +126,8 @@ class DenoisingBackward {
     if (s != b.step || s >= steps) throw Error(ErrorKind::usage, "batch", "this is not its next step back");
     ++b.step;
     Steps::for_each(adjoint_.chain.workers(), Steps::tiles(b.points), [&](std::size_t k) {
-      detail::follow_back(adjoint_, steps - 1 - s, 0, Steps::tile(b.points, k), Steps::tile_of(b.adjoint, b.points, k),
-                          Steps::row(b.gradients, theta, k));
+      detail::follow_back(adjoint_, steps - 1 - s, b.birth, 0, Steps::tile(b.points, k),
+                          Steps::tile_of(b.adjoint, b.points, k), Steps::row(b.gradients, theta, k));
     });
     adjoint_.count(1, 1);
   }

@@ -33,6 +33,9 @@ struct NetworkStepsOptions {
   Workers* workers = nullptr;                   // null: the calling thread alone
   std::size_t shard = default_shard;            // samples that are evaluated together
   at::ScalarType type = at::ScalarType::Float;  // of samples
+  // Where it is positive, samples without labels are given some: uniform below it, a pure function of (noise, birth of
+  // the batch, sample). (Stream::component, round = birth.)
+  std::int64_t classes = 0;
 };
 
 class NetworkSteps : public TensorTiles {
@@ -76,7 +79,7 @@ class NetworkSteps : public TensorTiles {
   };
   Conversion conversion(double tau) const;
   // What the network is given for a tile, filled up to a whole shard.
-  NetworkInput input(const Tile& y, double tau) const;
+  NetworkInput input(const Tile& y, const ReverseStep& step) const;
   at::Tensor predict(const std::vector<at::Tensor>& weights, const NetworkInput& in) const;
 
   Network network_;

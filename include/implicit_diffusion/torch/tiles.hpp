@@ -90,6 +90,8 @@ at::Tensor fill_up(const at::Tensor& rows, std::size_t shard);
 at::Tensor fill_up_with_zeros(const at::Tensor& rows, std::size_t shard);
 // N(0, I) for the samples of a tile, of its shape and type.
 at::Tensor normals(const Noise& noise, Stream stream, StepKey key, const TensorTile& tile);
+// A label for each sample of a tile, uniform below `classes`: floor(bits classes / 2^32) of Stream::component.
+at::Tensor labels(const Noise& noise, StepKey key, std::int64_t classes, const TensorTile& tile);
 // Adds c times a tensor of one number for each sample to numbers; what fills a shard up is left out.
 void add_numbers(const at::Tensor& of_samples, std::int64_t size, double c, double* numbers);
 
