@@ -19,7 +19,12 @@ install(EXPORT implicit_diffusion-targets NAMESPACE implicit_diffusion:: DESTINA
 set(libraries implicit_diffusion_core implicit_diffusion_report)
 if(TARGET implicit_diffusion_torch)
   list(APPEND libraries implicit_diffusion_torch)
-  install(TARGETS implicit_diffusion_torch EXPORT implicit_diffusion-torch-targets
+  set(networks implicit_diffusion_torch)
+  if(TARGET implicit_diffusion_images)
+    list(APPEND networks implicit_diffusion_images)
+    list(APPEND libraries implicit_diffusion_images)
+  endif()
+  install(TARGETS ${networks} EXPORT implicit_diffusion-torch-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
