@@ -55,11 +55,20 @@ std::string mistaken_content(std::string_view beginning) {
   if (beginning.empty()) return "the file is empty";
   if (beginning.starts_with("version https://git-lfs"))
     return "a Git LFS pointer in place of the file; `git lfs pull` fetches it";
-  if (beginning.starts_with("PK\x03\x04")) return "a zip archive";
+  if (beginning.starts_with("PK\x03\x04")) return "a zip archive, perhaps of pickled Python objects";
+  if (beginning.starts_with("\x80\x02") || beginning.starts_with("\x80\x04")) return "pickled Python objects";
   beginning.remove_prefix(std::min(beginning.find_first_not_of(" \t\r\n"), beginning.size()));
   for (const std::string_view html : {"<!DOCTYPE html", "<!doctype html", "<html", "<HTML"})
     if (beginning.starts_with(html)) return "an HTML page, perhaps the error page of a download";
   return "";
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,:@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string display(const std::filesystem::path& path) { return path.empty() ? "''" : printable(path.native()); }

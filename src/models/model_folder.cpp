@@ -69,6 +69,15 @@ bool is_float(io::Dtype dtype) {
   return dtype == io::Dtype::f16 || dtype == io::Dtype::bf16 || dtype == io::Dtype::f32 || dtype == io::Dtype::f64;
 }
 
+// A file of weights under another name, such as that of a variant, or none.
+std::string other_weights(const Path& folder) {
+  std::error_code none;
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().extension() == ".safetensors") names.insert(display(entry.path().filename()));
+  return names.empty() ? "" : *names.begin();
+}
+
 // What a writer has made in a folder, and takes away again unless all is well.
 class Made {
  public:
@@ -161,6 +170,10 @@ ModelWeights::ModelWeights(const Path& folder) : folder_(part_of(folder, "unet")
                     fmt::format("tensor {} is missing, which {} says is here", io::excerpt(tensor, 200), shards_name));
       add(tensor, at);
     }
+    // What is there without being named is not to be overlooked.
+    for (std::size_t at = 0; at < readers_.size(); ++at)
+      for (const io::TensorInfo& t : readers_[at].tensors())
+        if (!map.contains(t.name)) add(t.name, at);
     return;
   }
   const Path single = folder_ / weights_name;
@@ -169,7 +182,9 @@ ModelWeights::ModelWeights(const Path& folder) : folder_(part_of(folder, "unet")
                 fmt::format("no such file; {0} is there, which only Python can read. To convert it: cd {1}; python3 -c "
                             "\"import torch, safetensors.torch as s; s.save_file({{k: v.contiguous() for k, v in "
                             "torch.load('{0}', weights_only=True).items()}}, '{2}', {{'format': 'pt'}})\"",
-                            pickle_name, display(folder_), weights_name));
+                            pickle_name, io::shell_word(display(folder_)), weights_name));
+  if (const std::string other = other_weights(folder_); !is_there(single) && !other.empty())
+    throw Error(ErrorKind::missing, display(single), fmt::format("no such file; to use {}, give it this name", other));
   paths_.push_back(single);
   readers_.emplace_back(single);
   for (const io::TensorInfo& t : readers_.front().tensors()) add(t.name, 0);

@@ -56,9 +56,9 @@ Json or_null(const std::optional<T>& value) {
 }
 
 // Lists the parameters; groups of every normalisation must divide its channels.
-class Parameters {
+class ParameterList {
  public:
-  explicit Parameters(const UNetConfig& config) : c_(config), e_(config.embedding_width()) {}
+  explicit ParameterList(const UNetConfig& config) : c_(config), e_(config.embedding_width()) {}
 
   Layout list() {
     const std::vector<std::int64_t>& c = c_.block_out_channels;
@@ -230,7 +230,7 @@ void require_valid(const UNetConfig& config, const std::string& where, ErrorKind
       refuse("sample_size", fmt::format("{} cannot be halved {} times", side, n - 1));
   }
   try {
-    (void)Parameters(config).list();
+    (void)ParameterList(config).list();
   } catch (const Error& e) {
     throw Error(kind, where, e.what());
   }
@@ -320,6 +320,6 @@ std::string unet_config_json(const UNetConfig& c) {
   return io::json_bytes(json);
 }
 
-Layout parameter_layout(const UNetConfig& config) { return Parameters(config).list(); }
+Layout parameter_layout(const UNetConfig& config) { return ParameterList(config).list(); }
 
 }  // namespace implicit_diffusion

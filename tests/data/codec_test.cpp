@@ -1,5 +1,11 @@
 #include "implicit_diffusion/data/codec.hpp"
 
+#include <cstdio>  // jpeglib.h does not include it
+
+#include <jpeglib.h>
+
+#include <cstdlib>
+
 #include "data/support.hpp"
 
 namespace implicit_diffusion::data {
@@ -31,6 +37,49 @@ TEST(Codec, RefusesWhatIsNoImage) {
   EXPECT_ERROR(decode_image("GIF89a", "x.png"), data, "x.png: byte 0: not a PNG, JPEG or WebP image");
   EXPECT_ERROR(decode_image("version https://git-lfs.github.com/spec/v1\n", "x.png"), data, "a Git LFS pointer");
   EXPECT_ERROR(decode_image("<!DOCTYPE html><title>404", "x.png"), data, "an HTML page");
+}
+
+// A progressive image of 8 x 8 pixels with a scan for each coefficient: the first ones, then 189. With `refined`, all but
+// the last bit of each comes first, which doubles the scans.
+std::string jpeg_of_many_scans(bool refined) {
+  std::vector<jpeg_scan_info> scans;
+  const auto pass = [&](int high, int low) {
+    scans.push_back({3, {0, 1, 2}, 0, 0, high, low});
+    for (int component = 0; component < 3; ++component)
+      for (int k = 1; k < 64; ++k) scans.push_back({1, {component, 0, 0, 0}, k, k, high, low});
+  };
+  pass(0, refined ? 1 : 0);
+  if (refined) pass(1, 0);
+
+  jpeg_compress_struct jpeg;
+  jpeg_error_mgr errors;
+  jpeg.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&jpeg);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&jpeg, &bytes, &size);
+  jpeg.image_width = jpeg.image_height = 8;
+  jpeg.input_components = 3;
+  jpeg.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&jpeg);
+  jpeg.scan_info = scans.data();
+  jpeg.num_scans = static_cast<int>(scans.size());
+  jpeg_start_compress(&jpeg, TRUE);
+  std::vector<unsigned char> row(24);
+  for (unsigned i = 0; i < row.size(); ++i) row[i] = static_cast<unsigned char>(i * 83);
+  JSAMPROW rows = row.data();
+  while (jpeg.next_scanline < jpeg.image_height) jpeg_write_scanlines(&jpeg, &rows, 1);
+  jpeg_finish_compress(&jpeg);
+  jpeg_destroy_compress(&jpeg);
+  std::string out(reinterpret_cast<const char*>(bytes), size);
+  std::free(bytes);
+  return out;
+}
+
+// Each scan passes over all pixels, so a small file could take minutes.
+TEST(Codec, RefusesAJpegOfVeryManyScans) {
+  EXPECT_EQ(decode_image(jpeg_of_many_scans(false), "x").shape, (ImageShape{3, 8, 8}));
+  EXPECT_ERROR(decode_image(jpeg_of_many_scans(true), "x.jpg"), data, "damaged JPEG: it has more than 200 scans");
 }
 
 // Every beginning of every file but the whole, and every bit of a PNG, which has check sums. A truncated file may lack

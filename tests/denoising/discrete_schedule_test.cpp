@@ -76,10 +76,15 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
   Fixture f;
   for (const auto& [name, schedule] : schedules) {
     const DiscreteSchedule s(config_of(schedule));
-    // Evenly spaced numbers are a + i step, each operation rounded, in an order that depends on the version and the
-    // machine: a unit in the last place. Squares make it two, for each of the two programs; and a unit of 6 in the
-    // exponent of a sigmoid is six of its value.
-    const double units = schedule == BetaSchedule::sigmoid ? 12 : schedule == BetaSchedule::scaled_linear ? 4 : 2;
+    // Evenly spaced numbers a + i step are made with two roundings here, with two or three in torch (its vectors add a
+    // lane's multiple of the step to the first lane's number): five halves of a unit of the largest term, which is the
+    // number itself for a > 0. Squares double that, and each of the two programs rounds its square: 6 units. From -6 to
+    // 6 it is 15 units in the exponent of a sigmoid, and 3 for the sigmoid itself. Functions of i / T are taken in
+    // double and rounded once.
+    const double units = schedule == BetaSchedule::sigmoid         ? 18
+                         : schedule == BetaSchedule::scaled_linear ? 6
+                         : schedule == BetaSchedule::linear        ? 2.5
+                                                                   : 1;
     expect_near(s.betas(), f.take<float>("betas_" + name), units, name);
     // Betas are small beside 1: that changes the rounding of 1 - beta only now and then.
     expect_near(s.abar(), f.take<float>("alphas_cumprod_" + name), 4, name);
@@ -90,12 +95,23 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
     const DiscreteSchedule s(config), linear{SchedulerConfig()};
     const std::vector<float> expected = f.take<float>("betas_linear_zero_snr");
     ASSERT_EQ(s.betas().size(), expected.size());
-    // 1 - q, where q is a quotient of squares of sqrt(abar_i) - sqrt(abar_999): what rounding leaves of the difference.
+    // sqrt(abar_i) is 2.5 units off (4 for abar, and a root), so the difference d_i = sqrt(abar_i) - sqrt(abar_999) is
+    // 2.5 (sqrt(abar_i) + sqrt(abar_999)) / d_i units of itself off, and half a unit more for its rounding. A beta is 1
+    // minus the square of a quotient of two such differences; abar_i is the square of scale d_i.
     const double last = std::sqrt(double{linear.abar().back()});
-    for (std::size_t i = 0; i + 1 < expected.size(); ++i) {
+    const auto off = [&](std::size_t i) {
       const double root = std::sqrt(double{linear.abar()[i]});
-      ASSERT_NEAR(s.betas()[i], expected[i], 8 * 0x1p-23 * root / (root - last)) << i;
+      return 2.5 * (root + last) / (root - last) + 0.5;
+    };
+    double product = 1;
+    for (std::size_t i = 0; i + 1 < expected.size(); ++i) {
+      ASSERT_NEAR(s.betas()[i], expected[i], 4 * 0x1p-23 * off(i)) << i;
+      product *= 1 - double{expected[i]};
+      // The quotients' product telescopes, but each of its factors is rounded.
+      ASSERT_NEAR(s.abar()[i] / product, 1, (2 * off(i) + 2 * off(0) + static_cast<double>(i) + 2) * 0x1p-23) << i;
     }
+    // The scale leaves the first one where it was.
+    EXPECT_NEAR(s.betas()[0], linear.betas()[0], 2 * 0x1p-23);
     EXPECT_EQ(s.betas().back(), 1);
     EXPECT_EQ(expected.back(), 1);
     EXPECT_TRUE(std::isinf(s.tau(999)));

@@ -128,6 +128,10 @@ TEST(ModelFolder, ReadsOtherLayouts) {
     return ModelWeights(folder / "m");
   };
   json changed = map;
+  changed.erase("conv_in.bias");  // which is in its file all the same
+  std::fill(again.begin(), again.end(), 0.0F);
+  with_map(changed).load(layout, again);
+  EXPECT_EQ(again, theta);
   changed["conv_in.bias"] = "../../secret";
   EXPECT_ERROR(with_map(changed), data, "'../../secret' is not the name of a file in this folder");
   changed["conv_in.bias"] = "three.safetensors";
@@ -139,7 +143,8 @@ TEST(ModelFolder, ReadsOtherLayouts) {
   EXPECT_ERROR(with_map(json()), data, "weight_map: is no object");
   EXPECT_ERROR(with_map(json::object()), data, "weight_map: names no file");
   changed = map;
-  changed.erase("conv_in.bias");
+  for (auto& [tensor, file] : map.items())
+    if (file == "two.safetensors") changed.erase(tensor);
   EXPECT_ERROR(with_map(changed).load(layout, again), data, "tensor 'conv_in.bias' is missing");
 }
 
@@ -183,8 +188,14 @@ TEST(ModelFolder, SaysWhatIsNotThere) {
   EXPECT_ERROR(read_model_folder(folder / "file"), missing, "is not a folder");
   EXPECT_ERROR(read_model_folder(folder.path()), missing, "has no config.json, here or in unet/");
   EXPECT_ERROR(ModelWeights(folder.path()), missing, "diffusion_pytorch_model.safetensors: no such file");
+  write(folder / "diffusion_pytorch_model.fp16.safetensors", "x");
+  EXPECT_ERROR(ModelWeights(folder.path()), missing,
+               "no such file; to use diffusion_pytorch_model.fp16.safetensors, give it this name");
   write(folder / "diffusion_pytorch_model.bin", "PK\x03\x04");
   EXPECT_ERROR(ModelWeights(folder.path()), missing, "which only Python can read. To convert it: cd ");
+  std::filesystem::create_directory(folder / "two words");
+  write(folder / "two words/diffusion_pytorch_model.bin", "PK\x03\x04");
+  EXPECT_ERROR(ModelWeights(folder / "two words"), missing, "two words'; python3 -c ");
   write(folder / "diffusion_pytorch_model.safetensors", "version https://git-lfs.github.com/spec/v1\n");
   EXPECT_ERROR(ModelWeights(folder.path()), data, "a Git LFS pointer");
 }

@@ -22,10 +22,12 @@ std::string with_commas(std::int64_t n) {
   return digits;
 }
 
+std::string counted(std::int64_t n, const char* thing) { return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s"); }
+
 std::string line(const char* name, const std::string& text) { return fmt::format("{:<12}{}\n", name, text); }
 
 std::string describe_images(const UNetConfig& c) {
-  std::string text = fmt::format("{} channels", c.image_channels());
+  std::string text = counted(c.image_channels(), "channel");
   if (!c.sample_size.empty()) text += fmt::format(", {} x {} pixels", c.image_height(), c.image_width());
   if (c.patch > 1) text += fmt::format(", in patches of {0} x {0}", c.patch);
   if (c.classes()) text += fmt::format(", {} classes", *c.classes());
@@ -38,7 +40,8 @@ std::string describe_levels(const UNetConfig& c) {
     const bool attention = c.down_block_types[i] == UNetConfig::Block::attention;
     levels.push_back(fmt::format("{}{}", c.block_out_channels[i], attention ? " with attention" : ""));
   }
-  return fmt::format("{}; {} layers each, {} groups", fmt::join(levels, ", "), c.layers_per_block, c.norm_num_groups);
+  return fmt::format("{}; {} each, {}", fmt::join(levels, ", "), counted(c.layers_per_block, "layer"),
+                     counted(c.norm_num_groups, "group"));
 }
 
 std::string describe_schedule(const SchedulerConfig& c) {
@@ -52,7 +55,7 @@ std::string describe_schedule(const SchedulerConfig& c) {
 
 std::string describe(const ModelFolder& model, const Layout& layout) {
   const UNetConfig& c = model.network;
-  std::string text = line("network", fmt::format("UNet2DModel, {} levels", c.levels()));
+  std::string text = line("network", "UNet2DModel, " + counted(static_cast<std::int64_t>(c.levels()), "level"));
   text += line("images", describe_images(c));
   text += line("widths", describe_levels(c));
   text += line("parameters", fmt::format("{} in {} tensors", with_commas(elements_of(layout)), layout.size()));

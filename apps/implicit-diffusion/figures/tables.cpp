@@ -1,24 +1,13 @@
 #include "figures/tables.hpp"
 
+#include "implicit_diffusion/io/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 namespace program {
-namespace {
-
-// A word as a shell takes it.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+,:@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
-}  // namespace
-
 using namespace implicit_diffusion;
 
 const std::string footer = "Made by implicit-diffusion " IMPLICIT_DIFFUSION_VERSION ".";
@@ -55,7 +44,7 @@ report::Section repeat_section(const std::string& resolved, const std::filesyste
   return {.heading = "How to repeat this run",
           .text = text,
           .code = {{"Command",
-                    fmt::format("implicit-diffusion run {}{} --output again", shell_word(file.string()), options)},
+                    fmt::format("implicit-diffusion run {}{} --output again", io::shell_word(file.string()), options)},
                    {"config.toml", resolved}}};
 }
 

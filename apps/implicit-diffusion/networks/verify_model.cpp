@@ -2,10 +2,13 @@
 #include "networks/commands.hpp"
 
 #include "experiment/console.hpp"
+#include "implicit_diffusion/io/safetensors.hpp"
+#include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +20,12 @@ int verify_model(const VerifyModelOptions& o) {
   for (const auto& row : rows) width = std::max(width, row.name.size());
   std::string text = fmt::format("{:<{}}  largest difference\n", "tensor", width);
   for (const auto& row : rows) text += fmt::format("{:<{}}  {:.2g}\n", row.name, width, row.difference);
+  // A misspelt vjp_... must not look like one that agrees.
+  std::set<std::string> names{"sample", "timestep", "class_labels", "cotangent"};
+  for (const auto& row : rows) names.insert(row.name);
+  for (const auto& tensor : implicit_diffusion::io::SafetensorsReader(o.file).tensors())
+    if (!names.contains(tensor.name))
+      text += fmt::format("{:<{}}  not compared\n", implicit_diffusion::io::printable(tensor.name, 200), width);
   print(text);
   const auto worst = std::max_element(rows.begin(), rows.end(),
                                       [](const auto& a, const auto& b) { return a.difference < b.difference; });

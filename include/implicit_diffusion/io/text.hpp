@@ -19,6 +19,9 @@ std::string excerpt(std::string_view text, std::size_t longest = 40);
 // HTML page, a zip archive. Nothing where it does not.
 std::string mistaken_content(std::string_view beginning);
 
+// A word as a shell takes it: in quotes where it has to be.
+std::string shell_word(const std::string& text);
+
 // How a message names a file.
 std::string display(const std::filesystem::path& path);
 
