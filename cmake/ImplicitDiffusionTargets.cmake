@@ -10,20 +10,24 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 
 # implicit_diffusion_join(target [folder=other]...): the files of each folder are compiled as one, which takes about half
-# the time, as they have headers and templates in common; those of `folder` together with those of `other`. For builds
-# from nothing; one who works on a file compiles it alone.
+# the time, as they have headers and templates in common; those of `folder` together with those of `other`. Files of the
+# target's own folder, `.`, are compiled alone unless a pair names it. For builds from nothing; one who works on a file
+# compiles it alone.
 option(IMPLICIT_DIFFUSION_JOINED "Compile the files of a folder together" OFF)
 function(implicit_diffusion_join target)
   get_target_property(files ${target} SOURCES)
   foreach(file ${files})
     cmake_path(GET file PARENT_PATH folder)
+    if(NOT folder)
+      set(folder .)
+    endif()
     foreach(pair ${ARGN})
       string(REGEX REPLACE "=.*" "" from ${pair})
       if(folder STREQUAL from)
         string(REGEX REPLACE ".*=" "" folder ${pair})
       endif()
     endforeach()
-    if(folder AND NOT file MATCHES "^[$/]")
+    if(NOT folder STREQUAL "." AND NOT file MATCHES "^[$/]")
       set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${folder})
     endif()
   endforeach()
