@@ -1,6 +1,7 @@
 // The command `show-data`: what a set of images is, in a few lines, and a contact sheet to look at.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
+#include "experiment/run_directory.hpp"
 #include "implicit_diffusion/data/codec.hpp"
 #include "implicit_diffusion/data/data_set.hpp"
 #include "implicit_diffusion/error.hpp"
