@@ -1,11 +1,23 @@
 // What the program has, which links no LibTorch, in the place of what needs it: it becomes the executable with networks
 // before any of this could be called.
+#include "ebm_network/experiment.hpp"
 #include "networks/environment.hpp"
+
+#include <stdexcept>
 
 namespace program {
 
 bool has_networks() { return false; }
 void start_networks() {}
 void add_network_commands(CommandLine&) {}
+
+namespace {
+
+[[noreturn]] void never() { throw std::logic_error("networks are in the other executable"); }
+
+}  // namespace
+
+int EbmNetworkExperiment::run(const RunOptions&) const { never(); }
+std::vector<Problem> EbmNetworkExperiment::checks() const { never(); }
 
 }  // namespace program

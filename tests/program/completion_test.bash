@@ -44,8 +44,8 @@ offers 'check' c
 offers 'run report' r
 offers '--version' --v
 offers 'langevin-comparison langevin-reward' run lang
-offers 'ebm-mixture ebm-wells' run ebm
-offers 'ebm-mixture ebm-wells' run --quiet ebm
+offers 'ebm-mixture ebm-network ebm-wells' run ebm
+offers 'ebm-mixture ebm-network ebm-wells' run --quiet ebm
 offers 'mine.toml' run mi
 offers '' run no
 offers 'runs/' run ru

@@ -25,7 +25,12 @@ inline testing::AssertionResult same_run(const fs::path& a, const fs::path& b) t
       if (const auto same = same_run(entry.path(), b / entry.path().filename()); !same) return same;
     }
   if (repeats) return testing::AssertionSuccess();
-  if (const auto same = same_bytes(a, b, {"theta.npy", "samples.npy", "config.toml"}); !same) return same;
+  if (const auto same = same_bytes(a, b, {"samples.npy", "config.toml"}); !same) return same;
+  // theta of a network is in its model.
+  const std::vector<std::string> parameters =
+      fs::exists(a / "model") ? std::vector<std::string>{"energy.npy", "model/config.json", "model/model.safetensors"}
+                              : std::vector<std::string>{"theta.npy"};
+  if (const auto same = same_bytes(a, b, parameters); !same) return same;
   if (metrics(a) != metrics(b)) return testing::AssertionFailure() << "metrics.csv differs in " << a << " and " << b;
   Json x = json(a / "summary.json"), y = json(b / "summary.json");
   for (Json* j : {&x, &y})

@@ -40,13 +40,13 @@ void expect_state_written(const fs::path& run) {
 }
 
 TEST(Survival, OfKillsAtRandomMoments) {
-  const int wanted = full ? 20 : 1;
   Moments moments;
   int all_killed = 0, all_resumed = 0, all_from_checkpoint = 0, all_begun = 0, all_runs = 0, all_same = 0;
   for (const Kind& kind : kinds) {
     const Folder folder;
     const Result whole = run(folder, kind.words("whole"));
     ASSERT_EQ(whole.code, 0) << whole.err;
+    const int wanted = full ? kind.kills : 1;
     int killed = 0, resumed = 0, from_checkpoint = 0, begun = 0, runs = 0, same = 0;
     while (killed < wanted && runs < 20 * wanted) {
       const std::string name = fmt::format("run-{}", runs++);

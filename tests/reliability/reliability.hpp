@@ -33,6 +33,7 @@ void count(const char* what, fmt::format_string<Values...> text, Values&&... val
 struct Kind {
   std::string name;
   Words experiment;
+  int kills = 20;  // in the full form
 
   Words words(const std::string& output, const Words& more = {}) const {
     return Words{"run"} + experiment + Words{"--quiet", "--no-report", "--output", output} + more;
@@ -48,6 +49,13 @@ inline const std::vector<Kind> kinds{
      {"langevin-reward", "--steps", "8000", "--set", "optimizer=adam", "--set", "learning_rate=0.01", "--set",
       "checkpoint_every=100"}},
     {"ebm-wells", {"ebm-wells", "--steps", "3000", "--set", "checkpoint_every=50"}},
+#ifdef IMPLICIT_DIFFUSION_NETWORKS
+    {"ebm-network",
+     {"ebm-network", "--steps", "200", "--set", "checkpoint_every=10", "--set", "particles=100", "--set",
+      "target.batch=100", "--set", "network.shard=16", "--set", "network.widths=[16,16]", "--set",
+      "network.confinement=2"},
+     30},
+#endif
     {"repeats", {"langevin-reward", "--steps", "3000", "--repeats", "3", "--set", "checkpoint_every=100"}}};
 
 // A run of a few milliseconds: three checkpoints, each of a kilobyte or two.

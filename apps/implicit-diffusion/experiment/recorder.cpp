@@ -37,7 +37,8 @@ double RowRecorder::seconds() const {
 
 void RowRecorder::write(const std::filesystem::path& folder) const {
   io::write_file(folder / "metrics.csv", io::csv_bytes(header_, rows_));
-  io::write_file(folder / "theta.npy", io::npy_bytes(theta_, std::array{rows_.size(), theta_.size() / rows_.size()}));
+  if (!theta_.empty())
+    io::write_file(folder / "theta.npy", io::npy_bytes(theta_, std::array{rows_.size(), theta_.size() / rows_.size()}));
 }
 
 void RowRecorder::save(io::CheckpointWriter& c, const char* last_step) const {

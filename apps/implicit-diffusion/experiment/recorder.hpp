@@ -1,4 +1,5 @@
-// The rows of metrics.csv and theta.npy, and the seconds of a loop.
+// The rows of metrics.csv and theta.npy, and the seconds of a loop. Where rows are added without a theta, which is too
+// long for a network, there is no theta.npy.
 #pragma once
 
 #include "implicit_diffusion/io/checkpoint.hpp"

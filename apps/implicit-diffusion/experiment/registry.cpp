@@ -11,7 +11,7 @@ namespace program {
 
 // Each is defined in the folder of its kind.
 ReadExperiment read_langevin, read_langevin_comparison, read_finite_state, read_rates, read_denoising_gaussian,
-    read_denoising_mixture;
+    read_denoising_mixture, read_ebm_network;
 
 namespace {
 
@@ -23,7 +23,8 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
                                        {"finite-state", read_finite_state},
                                        {"rates", read_rates},
                                        {"denoising-gaussian", read_denoising_gaussian},
-                                       {"denoising-mixture", read_denoising_mixture}};
+                                       {"denoising-mixture", read_denoising_mixture},
+                                       {"ebm-network", read_ebm_network}};
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 

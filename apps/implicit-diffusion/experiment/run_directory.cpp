@@ -30,13 +30,21 @@ bool is_repeat(const fs::path& p) {
 }
 
 constexpr std::array run_files{"config.toml", "summary.json",  "metrics.csv", "theta.npy",
-                               "samples.npy", "snapshots.npy", "report.html"};
+                               "samples.npy", "snapshots.npy", "energy.npy",  "report.html"};
 constexpr const char* configuration_file = run_files.front();
 constexpr const char* checkpoints_folder = "checkpoints";
+// The weights of a network, at the end and at their best, each with what says how to use them.
+constexpr std::array model_folders{"model", "model-best"};
+constexpr std::array model_files{"config.json", "model.safetensors"};
 // The folder of a comparison's single runs, below which each setting has its own.
 constexpr const char* settings_folder = "settings";
 
 bool is_run_file(const fs::path& name) { return std::ranges::find(run_files, name) != run_files.end(); }
+
+bool is_model_file(const fs::path& p) {
+  return std::ranges::find(model_files, p.filename()) != model_files.end() &&
+         std::ranges::find(model_folders, p.parent_path().filename()) != model_folders.end();
+}
 
 // What is in a folder itself: nothing where a link leads elsewhere, to what is not this run's.
 std::vector<fs::path> list_own(const fs::path& folder) {
@@ -69,6 +77,7 @@ std::vector<std::unique_ptr<io::FolderLock>> lock_inner(const fs::path& folder) 
 void clean(const fs::path& folder) {
   io::remove_temporaries(folder);
   io::remove_temporaries(folder / checkpoints_folder);
+  for (const char* name : model_folders) io::remove_temporaries(folder / name);
   for (const fs::path& p : inner_folders(folder)) clean(p);
 }
 
@@ -115,6 +124,11 @@ void remove_run(const fs::path& folder, bool with_configuration) {
   for (const fs::path& p : list_own(folder / checkpoints_folder))
     if (io::is_checkpoint(p)) remove_file(p);
   remove_if_empty(folder / checkpoints_folder);
+  for (const char* model : model_folders) {
+    for (const fs::path& p : list_own(folder / model))
+      if (is_model_file(p)) remove_file(p);
+    remove_if_empty(folder / model);
+  }
   for (const char* name : run_files)
     if (name != configuration_file) remove_file(folder / name);
   if (with_configuration) remove_file(folder / configuration_file);
@@ -141,16 +155,23 @@ bool is_replaced(const fs::path& folder, const fs::path& file) {
   const fs::path there = fs::weakly_canonical(folder, error);
   const auto is_replaced_there = [&](const fs::path& p) {
     const fs::path inside = p.lexically_relative(there);
-    return !inside.empty() && *inside.begin() != ".." && (is_run_file(p.filename()) || io::is_checkpoint(p));
+    return !inside.empty() && *inside.begin() != ".." &&
+           (is_run_file(p.filename()) || io::is_checkpoint(p) || is_model_file(p));
   };
   return is_replaced_there(fs::weakly_canonical(file, error)) ||
          is_replaced_there(fs::weakly_canonical(file.has_parent_path() ? file.parent_path() : ".", error) /
                            file.filename());
 }
 
+void require_kept(const char* key, const fs::path& file, const RunOptions& o, const Common& c) {
+  if (o.overwrite && is_replaced(output_folder(o, c), file))
+    throw Error(ErrorKind::usage, key,
+                fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file)));
+}
+
 bool is_result(const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  if (io::is_checkpoint(file)) return has_run(folder / "..");
+  if (io::is_checkpoint(file) || is_model_file(file)) return has_run(folder / "..");
   return is_run_file(file.filename()) && file.filename() != "report.html" && has_run(folder);
 }
 

@@ -58,6 +58,8 @@ void close_run(const std::filesystem::path& folder, const std::string& table, co
 
 // True if the file is one that --overwrite removes from the folder.
 bool is_replaced(const std::filesystem::path& folder, const std::filesystem::path& file);
+// Throws a usage Error, for the key that names it, where --overwrite would remove a file that the run reads.
+void require_kept(const char* key, const std::filesystem::path& file, const RunOptions& o, const Common& c);
 // True if a run keeps what it has done under that name: the files of a run, but for its report.
 bool is_result(const std::filesystem::path& file);
 

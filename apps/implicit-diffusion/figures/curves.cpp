@@ -71,7 +71,7 @@ void add_curves(report::Page& page, const std::vector<Group>& groups, Axis axis,
                             .log_x = cost,
                             .log_y = spec.log_y};
     for (const Group& g : groups) {
-      const std::string label = alone ? (spec.second.empty() ? "" : "samples") : g.label;
+      const std::string label = alone ? (spec.second.empty() ? "" : spec.first_label) : g.label;
       if (auto s = curve(g, label, spec.column, x)) chart.series.push_back(std::move(*s));
       if (!spec.second.empty() && alone)
         if (auto s = curve(g, spec.second_label, spec.second, x)) chart.series.push_back(std::move(*s));

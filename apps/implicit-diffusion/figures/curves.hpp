@@ -22,6 +22,7 @@ struct CurveSpec {
   std::string second = {}, second_label = {};  // a second column in the same chart, or empty
   bool log_y = false;
   std::string meaning = {};
+  std::string first_label = "samples";  // of the first column, where there is a second
 };
 
 // A section with a chart for each column that has something to show. `decorate` may add to a chart and to its caption.

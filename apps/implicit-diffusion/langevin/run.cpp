@@ -42,43 +42,15 @@ Summary summarise(const LangevinConfiguration& c, const RunResult& r, const Reco
   return s;
 }
 
-// The files of samples that a run goes on reading after its start, by their keys, with a hash of what is in each.
-class SampleHashes {
- public:
-  explicit SampleHashes(const LangevinConfiguration& c) {
-    if (c.reference && c.reference->data) add("reference.data", c, *c.reference->data);
-    const bool starts_anew = has_inner_steps(c.method) && !c.warm_start;
-    if (c.start.samples && starts_anew) add("start.samples", c, *c.start.samples);
-  }
-
-  void save(io::CheckpointWriter& to) const {
-    for (const Entry& e : entries_) io::save(to, section_of(e), e.crc);
-  }
-  // Throws a usage Error where a file is not what it was.
-  void compare(const io::CheckpointReader& from) const {
-    for (const Entry& e : entries_)
-      if (from.contains(section_of(e)) && from.number<std::uint32_t>(section_of(e)) != e.crc)
-        throw Error(ErrorKind::usage, e.key,
-                    fmt::format("{} has changed since this run began: --resume needs the samples of then",
-                                io::display(e.file)));
-  }
-
- private:
-  struct Entry {
-    std::string key;
-    std::filesystem::path file;
-    std::uint32_t crc = 0;
-  };
-  static std::string section_of(const Entry& e) { return "crc-" + e.key; }
-  void add(const char* key, const LangevinConfiguration& c, const SampleFile& file) {
-    const Population<float>& x = file.samples(c.potential.make().dimension());
-    Entry e{key, file.path()};
-    for (std::size_t j = 0; j < x.dimension(); ++j) e.crc = io::crc32(io::bytes_of(x.coordinate(j)), e.crc);
-    entries_.push_back(std::move(e));
-  }
-
-  std::vector<Entry> entries_;
-};
+// Of the files that a run goes on reading after its start.
+SampleHashes hashes_of(const LangevinConfiguration& c) {
+  const std::size_t d = c.potential.make().dimension();
+  SampleHashes hashes;
+  if (c.reference && c.reference->data) hashes.add("reference.data", *c.reference->data, d);
+  const bool starts_anew = has_inner_steps(c.method) && !c.warm_start;
+  if (c.start.samples && starts_anew) hashes.add("start.samples", *c.start.samples, d);
+  return hashes;
+}
 
 bool save_run(io::CheckpointWriter& c, const RunState& state, const Recorder& recorder, const SampleHashes& hashes) {
   if (find_nonfinite(state.population) || !all_finite(state.theta) || !all_finite(state.optimizer.memory().list()))
@@ -118,13 +90,8 @@ std::string closing_table(const LangevinConfiguration& c, const Summary& s) {
 
 void check_inputs(const LangevinConfiguration& c, const RunOptions& o) {
   check_input_files(c);
-  if (!o.overwrite) return;
-  for (const auto& [key, file] : {std::pair{"start.samples", c.start.samples.get()},
-                                  {"reference.data", c.reference ? c.reference->data.get() : nullptr}})
-    if (file && is_replaced(output_folder(o, c), file->path()))
-      throw Error(
-          ErrorKind::usage, key,
-          fmt::format("{} would be removed by --overwrite; choose another --output", io::display(file->path())));
+  if (c.start.samples) require_kept("start.samples", c.start.samples->path(), o, c);
+  if (c.reference && c.reference->data) require_kept("reference.data", c.reference->data->path(), o, c);
 }
 
 FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& context) {
@@ -132,7 +99,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   context.say_if_fewer(workers.threads());
   Recorder recorder(c, &workers);
   Checkpoints checkpoints(c, context.folder, c.checkpoint_every);
-  const SampleHashes hashes(c);
+  const SampleHashes hashes = hashes_of(c);
   const auto go_on = [&](RunState& state) {
     checkpoints.resume(c.steps, context.quiet, [&](const io::CheckpointReader& from) {
       hashes.compare(from);

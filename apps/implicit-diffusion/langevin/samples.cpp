@@ -26,4 +26,30 @@ const Population<float>& SampleFile::samples(std::size_t dimension) const {
   return *samples_;
 }
 
+namespace {
+
+std::string section_of(const std::string& key) { return "crc-" + key; }
+
+}  // namespace
+
+void SampleHashes::add(const std::string& key, const SampleFile& file, std::size_t dimension) {
+  const Population<float>& x = file.samples(dimension);
+  Entry e{key, file.path()};
+  for (std::size_t j = 0; j < x.dimension(); ++j) e.crc = io::crc32(io::bytes_of(x.coordinate(j)), e.crc);
+  entries_.push_back(std::move(e));
+}
+
+void SampleHashes::save(io::CheckpointWriter& to) const {
+  for (const Entry& e : entries_) io::save(to, section_of(e.key), e.crc);
+}
+
+void SampleHashes::compare(const io::CheckpointReader& from) const {
+  for (const Entry& e : entries_)
+    if (const std::string section = section_of(e.key);
+        from.contains(section) && from.number<std::uint32_t>(section) != e.crc)
+      throw Error(
+          ErrorKind::usage, e.key,
+          fmt::format("{} has changed since this run began: --resume needs the samples of then", io::display(e.file)));
+}
+
 }  // namespace program

@@ -14,10 +14,10 @@
 
 #include "implicit_diffusion/loop/nested.hpp"
 #include "implicit_diffusion/optimizer/adam.hpp"
+#include "implicit_diffusion/optimizer/average.hpp"
 #include "implicit_diffusion/torch/network.hpp"
 #include "implicit_diffusion/torch/tiles.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -98,11 +98,7 @@ struct ScheduledAdamOptions {
 };
 using ScheduledAdam = RememberingOptimizer<ScheduledAdamOptions, TensorParameters>;
 
-// The same with a moving average of theta beside it, the model that is kept:
-//
-//     average <- d average + (1 - d) theta_{k+1},     d = min(decay, (1 + k) / (10 + k))
-//
-// It begins at theta_0.
+// The same with a moving average of theta beside it (optimizer/average.hpp), the model that is kept.
 struct AveragedAdamOptions : ScheduledAdamOptions {
   double average_decay = 0.999;
 
@@ -114,9 +110,7 @@ struct AveragedAdamOptions : ScheduledAdamOptions {
   void update(Theta& theta, const Theta& gradient, std::int64_t step, OptimizerMemory<Theta>& memory) const {
     if (step == 0) memory.moments[2] = theta;
     ScheduledAdamOptions::update(theta, gradient, step, memory);
-    const auto k = static_cast<double>(step);
-    const double d = std::min(average_decay, (1 + k) / (10 + k));
-    for_each_element([d](auto& a, const auto& t) { set_element(a, d * a + (1 - d) * t); }, memory.moments[2], theta);
+    update_average(memory.moments[2], theta, step, average_decay);
   }
 };
 using AveragedAdam = RememberingOptimizer<AveragedAdamOptions, TensorParameters>;
