@@ -23,7 +23,8 @@ int verify_model(const VerifyModelOptions& o) {
   // A misspelt vjp_... must not look like one that agrees.
   std::set<std::string> names{"sample", "timestep", "class_labels", "cotangent"};
   for (const auto& row : rows) names.insert(row.name);
-  for (const auto& tensor : implicit_diffusion::io::SafetensorsReader(o.file).tensors())
+  const implicit_diffusion::io::SafetensorsReader reader(o.file);  // with a name, so that it outlives the loop
+  for (const auto& tensor : reader.tensors())
     if (!names.contains(tensor.name))
       text += fmt::format("{:<{}}  not compared\n", implicit_diffusion::io::printable(tensor.name, 200), width);
   print(text);
