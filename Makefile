@@ -9,7 +9,7 @@ BUILD := build/release
 PROGRAM := $(BUILD)/implicit-diffusion
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 # Clang 14 cannot compile the headers of LibTorch 1.13 as C++20.
-UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/torch' ':!tests/torch' ':!*/networks/options.cpp' \
+UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/mpi' ':!src/torch' ':!tests/torch' ':!*/networks/options.cpp' \
   ':!*/networks/verify_model.cpp' ':!*/ebm_network/run.cpp' ':!*/ebm_network/check.cpp')
 
 .PHONY: help
@@ -25,13 +25,13 @@ run: program ## install what is missing, build the program, run the Langevin rew
 .PHONY: program
 program: ## build the program only
 	@scripts/setup core
-	@test -f $(BUILD)/build.ninja || cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=OFF -DIMPLICIT_DIFFUSION_NETWORKS=OFF
+	@test -f $(BUILD)/build.ninja || cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=OFF -DIMPLICIT_DIFFUSION_NETWORKS=OFF -DIMPLICIT_DIFFUSION_MPI=OFF
 	@cmake --build --preset release --target implicit-diffusion
 
 .PHONY: configure
 configure:
-	@scripts/setup test networks
-	@cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=ON -DIMPLICIT_DIFFUSION_NETWORKS=ON
+	@scripts/setup test networks mpi
+	@cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=ON -DIMPLICIT_DIFFUSION_NETWORKS=ON -DIMPLICIT_DIFFUSION_MPI=ON
 
 .PHONY: build
 build: configure ## build everything: library, program, tests, examples

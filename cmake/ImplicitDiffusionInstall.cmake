@@ -50,6 +50,10 @@ configure_file(${CMAKE_CURRENT_LIST_DIR}/implicit_diffusion.pc.in ${PROJECT_BINA
 install(FILES ${PROJECT_BINARY_DIR}/implicit_diffusion.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(TARGET implicit-diffusion)
+  if(TARGET implicit_diffusion_mpi)
+    add_dependencies(implicit_diffusion_libraries implicit_diffusion_mpi)
+    install(TARGETS implicit_diffusion_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
   if(TARGET implicit-diffusion-networks)
     add_dependencies(implicit_diffusion_libraries implicit-diffusion-networks)
     install(TARGETS implicit-diffusion-networks RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

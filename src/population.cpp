@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -43,6 +44,14 @@ void* take_memory(std::size_t bytes) {
 
 void give_memory(void* memory) {
   std::ranges::find_if(pieces, [&](const Piece& p) { return p.memory.get() == memory; })->taken = false;
+}
+
+std::optional<InBatch> first_of_all(Processes* processes, std::optional<InBatch> here) {
+  constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
+  const Triple found =
+      least(processes, here ? Triple{here->batch, here->at.coordinate, here->at.sample} : Triple{none, none, none});
+  if (found[0] == none) return std::nullopt;
+  return InBatch{found[0], {found[2], found[1]}};
 }
 
 double sum_of(std::span<const float> numbers) {

@@ -1,6 +1,7 @@
 // The command-line program: its streams, and what becomes of errors.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "networks/environment.hpp"
 
@@ -40,17 +41,15 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   program::reserve_standard_streams();
   program::keep_command_line(argc, argv);
+  if (!program::is_first()) program::mute();
   try {
-    return program::dispatch(argc, argv);
+    return program::end_processes(program::dispatch(argc, argv));
   } catch (const implicit_diffusion::Error& e) {
-    program::complain(e.what());
-    return program::exit_codes.at(e.kind());
+    return program::fail(e.what(), program::exit_codes.at(e.kind()));
   } catch (const std::bad_alloc&) {
-    program::complain("memory: not enough for this run");
-    return program::exit_io;
+    return program::fail("memory: not enough for this run", program::exit_io);
   } catch (const std::exception& e) {
     const std::string_view what = e.what();  // LibTorch's has a stack trace below its first line
-    program::complain(fmt::format("unexpected: {}", what.substr(0, what.find('\n'))));
-    return program::exit_io;
+    return program::fail(fmt::format("unexpected: {}", what.substr(0, what.find('\n'))), program::exit_io);
   }
 }

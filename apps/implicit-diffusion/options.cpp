@@ -1,6 +1,7 @@
 // The command line: every option with its help. Commands that need networks are in networks/options.cpp.
 #include "command_line.hpp"
 #include "commands/commands.hpp"
+#include "experiment/launch.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "networks/environment.hpp"
 
@@ -122,14 +123,19 @@ void add_portable_bits(CLI::App* command, bool& portable) {
 }
 
 int dispatch(int argc, char** argv) {
+  // A run is made by all processes that a launcher starts; everything else by the first.
+  if (!is_first() && (argc < 2 || argv[1] != std::string_view("run"))) return 0;
   for (const NetworkCommand& c : network_commands)
     if (argc > 1 && argv[1] == std::string_view(c.name)) become_networks(c.name);
   start_networks();
   CommandLine line;
   CLI::App& app = line.app;
   app.footer("Example: implicit-diffusion run langevin-reward --seed 1");
-  app.set_version_flag("--version", fmt::format("implicit-diffusion {} (kernels: {})", IMPLICIT_DIFFUSION_VERSION,
-                                                to_string(implicit_diffusion::machine_isa())));
+  app.set_version_flag("--version", [] {
+    const std::string mpi = describe_plugin();
+    return fmt::format("implicit-diffusion {} (kernels: {}; {})", IMPLICIT_DIFFUSION_VERSION,
+                       to_string(implicit_diffusion::machine_isa()), mpi.empty() ? "without MPI" : "MPI: " + mpi);
+  });
   app.require_subcommand(0, 1);
   line.add("list", "List the experiments that come with the program.", "list", list);
   add_run(line);

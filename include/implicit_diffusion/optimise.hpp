@@ -13,6 +13,7 @@
 // after every step. If it returns a bool, false ends the run.
 #pragma once
 
+#include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/loop/state.hpp"
 #include "implicit_diffusion/tiles.hpp"
 
@@ -75,6 +76,14 @@ struct [[nodiscard]] Result : RunReport {
   static constexpr std::size_t most_shown = 8;
 };
 
+// n samples at the origin, of an engine. Throws a usage Error where processes are to share them and it cannot do that.
+template <class E>
+auto samples_of(const E& engine, std::size_t n, Processes* processes) {
+  if constexpr (requires { engine.samples(n, processes); }) return engine.samples(n, processes);
+  if (processes) throw Error(ErrorKind::usage, "processes", "these samples cannot be spread over several");
+  return engine.samples(n);
+}
+
 // Throws a usage Error unless so many samples have noise of their own (random/noise.hpp).
 void require_noise_for(const std::string& name, std::size_t samples, std::size_t dimension);
 
@@ -83,15 +92,15 @@ template <class E>
 double sum_of_rewards(const typename E::Samples& x, const typename E::Reward& reward) {
   double sum = 0;
   typename E::Numbers r = E::numbers(x);
-  for (std::size_t k = 0; k < E::tiles(x); ++k) {
-    reward.add(E::tile(x, k), 1, E::numbers_of(r, k));
-    E::add_to(sum, E::numbers_of(r, k), E::tile(x, k));
-  }
+  for (std::size_t k = 0; k < E::tiles(x); ++k) reward.add(E::tile(x, k), 1, E::numbers_of(r, k));
+  in_turn(spread_of(x), {&sum, 1}, [&] {
+    for (std::size_t k = 0; k < E::tiles(x); ++k) E::add_to(sum, E::numbers_of(r, k), E::tile(x, k));
+  });
   return sum;
 }
 template <class E>
 double mean_reward(const typename E::Samples& x, const typename E::Reward& reward) {
-  return sum_of_rewards<E>(x, reward) / static_cast<double>(x.size());
+  return sum_of_rewards<E>(x, reward) / static_cast<double>(total_of(x));
 }
 
 }  // namespace implicit_diffusion

@@ -3,7 +3,11 @@
 // Stored by coordinate ("structure of arrays"): coordinate j of all samples is contiguous, so that a kernel reads 16
 // samples at once. Work on a population goes block by block. Blocks have a fixed size, whatever the number of threads,
 // and sums over the population are sums over blocks in their order: so no result depends on how the work was split.
+//
+// Several processes may share a population (processes.hpp): each has a range of its blocks, and knows which.
 #pragma once
+
+#include "implicit_diffusion/processes.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -27,7 +31,7 @@ struct Block {
   std::size_t stride;
   std::size_t size;       // samples in it
   std::size_t dimension;  // coordinates of a sample
-  std::size_t first;      // index in the population of its first sample
+  std::size_t first;      // index of its first sample in the whole population
 
   Real& operator()(std::size_t i, std::size_t j) const { return data[j * stride + i]; }
   operator Block<const Real>() const { return {data, stride, size, dimension, first}; }
@@ -56,22 +60,35 @@ class Population {
   using value_type = Real;
 
   Population() = default;
-  // n samples at the origin of R^d.
-  Population(std::size_t n, std::size_t d) : size_(n), dimension_(d) {
+  // n samples at the origin of R^d, all here or spread over processes.
+  Population(std::size_t n, std::size_t d, Processes* processes = nullptr)
+      : tiles_(processes, (n + block_size - 1) / block_size), total_(n), dimension_(d) {
     require_memory_for(n, d);
-    stride_ = padded(n);
+    const std::size_t end = (tiles_.first + tiles_.count) * block_size;
+    size_ = (end < n ? end : n) - (first() < n ? first() : n);
+    stride_ = padded(size_);
     values_.resize(stride_ * d, Real{0});
   }
 
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return size_; }  // samples that are here
   std::size_t dimension() const { return dimension_; }
+  std::size_t total() const { return total_; }                     // samples of all processes
+  std::size_t first() const { return tiles_.first * block_size; }  // which of them is the first one here
+  const Range& tiles() const { return tiles_; }                    // the blocks that are here
+  Processes* processes() const { return tiles_.processes; }        // null: all are here
+
+  // Takes the samples that are to be here from a population that is all here.
+  void take_from(const Population& whole) {
+    for (std::size_t j = 0; j < dimension_; ++j)
+      for (std::size_t i = 0; i < size_; ++i) (*this)(i, j) = whole(first() + i, j);
+  }
 
   std::span<Real> coordinate(std::size_t j) { return {values_.data() + j * stride_, size_}; }
   std::span<const Real> coordinate(std::size_t j) const { return {values_.data() + j * stride_, size_}; }
   Real& operator()(std::size_t i, std::size_t j) { return values_[j * stride_ + i]; }
   Real operator()(std::size_t i, std::size_t j) const { return values_[j * stride_ + i]; }
 
-  std::size_t blocks() const { return (size_ + block_size - 1) / block_size; }
+  std::size_t blocks() const { return tiles_.count; }
   Block<Real> block(std::size_t b) { return make_block<Real>(values_.data(), b); }
   Block<const Real> block(std::size_t b) const { return make_block<const Real>(values_.data(), b); }
 
@@ -82,12 +99,13 @@ class Population {
 
   template <class T, class Pointer>
   Block<T> make_block(Pointer values, std::size_t b) const {
-    const std::size_t first = b * block_size;
-    const std::size_t size = size_ - first < block_size ? size_ - first : block_size;
-    return {values + first, stride_, size, dimension_, first};
+    const std::size_t begin = b * block_size;
+    const std::size_t size = size_ - begin < block_size ? size_ - begin : block_size;
+    return {values + begin, stride_, size, dimension_, first() + begin};
   }
 
-  std::size_t size_ = 0;
+  Range tiles_;
+  std::size_t total_ = 0, size_ = 0;
   std::size_t dimension_ = 0;
   std::size_t stride_ = 0;  // size rounded up to whole groups; what lies beyond size is never read as a sample
   std::vector<Real, LineAllocator<Real>> values_;
@@ -125,9 +143,9 @@ struct SampleCoordinate {
   std::size_t coordinate;
 };
 
-// The first coordinate that is infinite or not a number.
+// The first coordinate among the samples here that is infinite or not a number.
 template <class Real>
-std::optional<SampleCoordinate> find_nonfinite(const Population<Real>& x) {
+std::optional<SampleCoordinate> find_nonfinite_here(const Population<Real>& x) {
   for (std::size_t j = 0; j < x.dimension(); ++j) {
     // x - x is 0 for finite x, NaN otherwise: the sum tells at once whether a search is needed.
     Real doubt = 0;
@@ -135,9 +153,26 @@ std::optional<SampleCoordinate> find_nonfinite(const Population<Real>& x) {
     for (const Real v : column) doubt += v - v;
     if (doubt == 0) continue;
     for (std::size_t i = 0; i < column.size(); ++i)
-      if (!std::isfinite(column[i])) return SampleCoordinate{i, j};
+      if (!std::isfinite(column[i])) return SampleCoordinate{x.first() + i, j};
   }
   return std::nullopt;
+}
+
+// The first of those that processes have found, with the number of the batch that it is in. They are ordered by batch,
+// coordinate and sample.
+struct InBatch {
+  std::size_t batch;
+  SampleCoordinate at;
+};
+std::optional<InBatch> first_of_all(Processes* processes, std::optional<InBatch> here);
+
+// The first coordinate that is infinite or not a number, on any process.
+template <class Real>
+std::optional<SampleCoordinate> find_nonfinite(const Population<Real>& x) {
+  const auto here = find_nonfinite_here(x);
+  if (!x.processes()) return here;
+  const auto found = first_of_all(x.processes(), here ? std::optional(InBatch{0, *here}) : std::nullopt);
+  return found ? std::optional(found->at) : std::nullopt;
 }
 
 // The sum of one number for each sample of a block: first one sum for each lane, so that no addition waits for the one

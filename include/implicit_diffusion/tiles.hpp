@@ -31,9 +31,10 @@
 //     sum(workers, samples, theta, one)                theta = what one(k, Sum) adds up to over all tiles,
 //                                                      in an order that depends on the batch alone
 //     rows(samples, theta), row(rows, theta, k)        zeros; the Sum of a tile
-//     add_up(rows, theta)                              theta = their total, in the same order
+//     add_up(rows, samples, theta)                     theta = their total, in the same order
 //
-// Nothing above the seam says where numbers are: they may be on another device. The second half of the seam is
+// tiles(samples) and size() are of those that are here: other processes may have more (processes.hpp), and spread_of,
+// total_of tell. Nothing above the seam says where numbers are: they may be on another device. The second half of the seam is
 // denoising/steps.hpp for reverse chains and langevin/energy.hpp for Langevin dynamics.
 //
 // PointwiseTiles is the first half of the SIMD engine: a tile is a block of 256 samples, which stay in the cache.
@@ -80,7 +81,7 @@ concept Tiles = requires(typename E::Samples& x, const typename E::Samples& samp
   E::sum(workers, samples, theta, [](std::size_t, auto&&) {});
   { E::rows(samples, theta) } -> std::same_as<typename E::Rows>;
   E::row(rows, theta, std::size_t{});
-  E::add_up(rows, theta);
+  E::add_up(rows, samples, theta);
   typename E::Scratch;
   typename E::Reward;
 };
@@ -195,14 +196,14 @@ struct PointwiseTiles {
   template <class One>
   static void sum(Workers* workers, const Samples& x, Theta& total, One&& one) {
     TileSums sums;
-    const auto all = sums(workers, x.blocks(), total.size(), tiles_per_thread, one);
+    const auto all = sums(workers, x.tiles(), total.size(), tiles_per_thread, one);
     std::copy(all.begin(), all.end(), total.begin());
   }
   static Rows rows(const Samples& x, const Theta& theta) { return Rows(x.blocks() * theta.size(), 0.0); }
   static Sum row(Rows& rows, const Theta& theta, std::size_t k) {
     return std::span(rows).subspan(k * theta.size(), theta.size());
   }
-  static void add_up(const Rows& rows, Theta& total) { TileSums::add_up(rows, total); }
+  static void add_up(const Rows& rows, const Samples& x, Theta& total) { TileSums().add_up(x.tiles(), rows, total); }
 };
 
 }  // namespace implicit_diffusion

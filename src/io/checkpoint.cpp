@@ -110,6 +110,10 @@ void CheckpointWriter::write(const std::filesystem::path& file) const {
   out.commit(crc);
 }
 
+void CheckpointWriter::take_part() const {
+  for (const auto& [name, section] : sections_) section.produce([](std::string_view) {});
+}
+
 std::string CheckpointWriter::to_bytes() const {
   std::string out;
   encode([&](std::string_view piece) { out += piece; });
@@ -191,11 +195,22 @@ CheckpointReader::CheckpointReader(Input input, std::string where)
   if (scan.left() != 0) scan.refuse("there is more than belongs to it");
 }
 
-CheckpointReader::CheckpointReader(const std::filesystem::path& path)
+CheckpointReader::CheckpointReader(const std::filesystem::path& path) : CheckpointReader(path, nullptr) {}
+
+CheckpointReader::CheckpointReader(const std::filesystem::path& path, Processes* processes)
     : CheckpointReader(
           [&] {
-            const auto file = std::make_shared<const FileReader>(path);
-            return Input{file->size(), [file](std::uint64_t at, std::span<char> to) { file->read(at, to); }};
+            const auto file = std::make_shared<std::optional<FileReader>>();
+            const std::string size = from_first(processes, [&] { return std::to_string(file->emplace(path).size()); });
+            return Input{std::stoull(size), [file, processes](std::uint64_t at, std::span<char> to) {
+                           if (!processes) return (*file)->read(at, to);
+                           const std::string bytes = from_first(processes, [&] {
+                             std::string piece(to.size(), '\0');
+                             (*file)->read(at, piece);
+                             return piece;
+                           });
+                           std::copy(bytes.begin(), bytes.end(), to.begin());
+                         }};
           }(),
           display(path)) {}
 
@@ -272,15 +287,22 @@ void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, con
 }
 
 std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
-                                                  const std::function<void(const std::string& why)>& refused) {
-  const auto entries = entries_of(folder);
-  if (entries.empty()) return std::nullopt;
-  for (const auto& [step, file] : entries) try {
-      return CheckpointReader(file);
+                                                  const std::function<void(const std::string& why)>& refused,
+                                                  Processes* processes) {
+  const std::string names = from_first(processes, [&] {
+    std::string all;
+    for (const auto& [step, file] : entries_of(folder)) all += file.filename().string() + "/";
+    return all;
+  });
+  if (names.empty()) return std::nullopt;
+  for (std::size_t at = 0, end = 0; at < names.size(); at = end + 1) try {
+      end = names.find('/', at);
+      return CheckpointReader(folder / names.substr(at, end - at), processes);
     } catch (const Error& error) {
       refused(error.what());
     }
-  throw Error(ErrorKind::data, display(folder), fmt::format("none of its {} checkpoints is whole", entries.size()));
+  throw Error(ErrorKind::data, display(folder),
+              fmt::format("none of its {} checkpoints is whole", std::ranges::count(names, '/')));
 }
 
 }  // namespace implicit_diffusion::io

@@ -204,12 +204,7 @@ std::string what_it_is(std::string_view bytes) {
   return other.empty() ? "not a .npy file: it does not begin with \\x93NUMPY" : other + "; a .npy file is meant";
 }
 
-template <class T>
-std::string encode(std::span<const T> values, std::span<const std::size_t> shape, std::string_view descr) {
-  if (shape.size() > most_dimensions || element_count(shape) != values.size())
-    throw Error(ErrorKind::usage, "shape",
-                fmt::format("({}) is not the shape of {} values", fmt::join(shape, ", "), values.size()));
-
+std::string header_of(std::span<const std::size_t> shape, std::string_view descr) {
   const std::string tuple = fmt::format("({}{})", fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, tuple);
   if (!shape.empty()) header.append(longest_number - std::to_string(shape[0]).size(), ' ');
@@ -218,11 +213,18 @@ std::string encode(std::span<const T> values, std::span<const std::size_t> shape
   header.append(alignment - (before + header.size() + 1) % alignment, ' ');
   header += '\n';
 
-  std::string bytes;
-  bytes.reserve(before + header.size() + values.size_bytes());
-  bytes += npy_magic;
+  std::string bytes(npy_magic);
   bytes += {'\x01', '\0', static_cast<char>(header.size() & 0xFF), static_cast<char>(header.size() >> 8)};
-  bytes += header;
+  return bytes + header;
+}
+
+template <class T>
+std::string encode(std::span<const T> values, std::span<const std::size_t> shape, std::string_view descr) {
+  if (shape.size() > most_dimensions || element_count(shape) != values.size())
+    throw Error(ErrorKind::usage, "shape",
+                fmt::format("({}) is not the shape of {} values", fmt::join(shape, ", "), values.size()));
+  std::string bytes = header_of(shape, descr);
+  bytes.reserve(bytes.size() + values.size_bytes());
   if (!values.empty()) bytes.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
   return bytes;
 }
@@ -289,5 +291,7 @@ std::string npy_bytes(std::span<const float> values, std::span<const std::size_t
 std::string npy_bytes(std::span<const double> values, std::span<const std::size_t> shape) {
   return encode(values, shape, "<f8");
 }
+
+std::string npy_header_of_floats(std::span<const std::size_t> shape) { return header_of(shape, "<f4"); }
 
 }  // namespace implicit_diffusion::io

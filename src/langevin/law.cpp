@@ -88,7 +88,7 @@ void MixtureSampler::draw(Population<float>& x, std::int64_t round) const {
 }
 
 void MixtureSampler::draw(Population<double>& x, std::int64_t round) const {
-  Population<float> single(x.size(), table_.dimension);
+  Population<float> single(x.total(), table_.dimension, x.processes());
   draw(single, round);
   for (std::size_t j = 0; j < x.dimension(); ++j)
     std::copy_n(single.coordinate(j).begin(), x.size(), x.coordinate(j).begin());

@@ -219,7 +219,7 @@ TensorTiles::Rows TensorTiles::rows(const Samples& x, const Theta& theta) {
   while (all.size() < tiles(x)) all.push_back(zeros_like(theta));  // each with memory of its own
   return all;
 }
-void TensorTiles::add_up(const Rows& rows, Theta& total) {
+void TensorTiles::add_up(const Rows& rows, const Samples&, Theta& total) {
   total = tree_sum(
       nullptr, rows.size(), [&total] { return zeros_like(total); },
       [&rows](std::size_t k, Theta& part) { part = rows[k]; }, add);

@@ -244,7 +244,7 @@ struct Tiles {
   static void sum(imd::Workers* workers, const Samples& x, Theta& total, One&& one) {
     Rows parts = rows(x, total);
     for_each(workers, parts.size(), [&](std::size_t k) { one(k, parts[k]); });
-    add_up(parts, total);
+    add_up(parts, x, total);
   }
   static Rows rows(const Samples& x, const Theta& theta) {
     Rows all;
@@ -252,7 +252,7 @@ struct Tiles {
     return all;
   }
   static Sum& row(Rows& rows, const Theta&, std::size_t k) { return rows[k]; }
-  static void add_up(const Rows& rows, Theta& total) {
+  static void add_up(const Rows& rows, const Samples&, Theta& total) {
     for_each_element([](float& t) { t = 0; }, total);
     for (const Vector& part : rows) for_each_element([](float& t, float p) { t += p; }, total, part);
   }

@@ -50,7 +50,7 @@ TEST(TileSums, OfRowsThatAreThereAreTheSame) {
     std::vector<double> rows, total(2);
     for (std::size_t k = 0; k < tiles; ++k)
       for (std::size_t j = 0; j < 2; ++j) rows.push_back(part(k, j));
-    TileSums::add_up(rows, total);
+    TileSums().add_up(tiles, rows, total);
     EXPECT_EQ(total, by_definition(tiles, 2));
   }
 }

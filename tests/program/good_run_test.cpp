@@ -55,7 +55,7 @@ TEST(GoodRun, LeavesTheFilesOfTheContract) {
   EXPECT_EQ(s["format"], 1);
   EXPECT_TRUE(s["version"].is_string());
   EXPECT_GE(s["threads"], 1);
-  EXPECT_TRUE(run(folder, {"--version"}).out.ends_with(" (kernels: " + s["isa"].get<std::string>() + ")\n"));
+  EXPECT_NE(run(folder, {"--version"}).out.find(" (kernels: " + s["isa"].get<std::string>() + "; "), std::string::npos);
   EXPECT_GE(s["seconds"], 0.0);
   EXPECT_TRUE(s["exact_kl"].is_null());
   for (const char* key : {"reward", "exact_reward", "log_likelihood"}) EXPECT_EQ(s[key], column(r, key).back()) << key;

@@ -1,5 +1,6 @@
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -51,7 +52,13 @@ int run(const RunOptions& o) {
     print(experiment->common().resolved.text());
     return 0;
   }
-  if (experiment->needs_networks()) become_networks(experiment->common().experiment);
+  if (experiment->needs_networks()) {
+    if (launched())
+      throw Error(ErrorKind::usage, experiment->common().experiment,
+                  "networks run in one process: start it without mpirun or srun");
+    become_networks(experiment->common().experiment);
+  }
+  start_processes();
   return experiment->run(o);
 }
 

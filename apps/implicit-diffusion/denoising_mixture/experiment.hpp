@@ -53,6 +53,7 @@ class DenoisingMixtureExperiment final : public ExperimentOf<DenoisingComparison
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;
   Repeats repeats() const override;
+  bool is_shared() const override { return configuration().settings.empty(); }
 };
 
 }  // namespace program

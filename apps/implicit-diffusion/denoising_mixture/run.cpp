@@ -4,6 +4,7 @@
 #include "experiment/checkpoints.hpp"
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/recorder.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/warnings.hpp"
@@ -33,7 +34,7 @@ class Run {
  public:
   Run(const DenoisingConfiguration& c, const RunContext& context) : c_(c), context_(context) {
     context.say_if_fewer(workers_.threads());
-    empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base.dimension());
+    empty_.points = Population<float>(static_cast<std::size_t>(c.batch), c.base.dimension(), context.processes);
     if (c.base.dimension() <= MixtureDivergence::largest_dimension) divergence_.emplace(tilted_);
   }
 
@@ -46,7 +47,7 @@ class Run {
       State<Batch, AnyOptimizer> one{0, s.theta, empty_, s.optimizer};
       resume(one);
       const NestedOptions cold{.steps = c_.steps, .inner_steps = 1, .warm_start = false};
-      outcome_ = nested_loop(engine_, engine_, start_, one, cold, observe_state, context_.stop);
+      outcome_ = nested_loop(engine_, engine_, start_, one, cold, observe_state, checkpoints_.stop());
       return finish(one);
     }
     if (c_.loop == LoopKind::double_queue) {
@@ -57,11 +58,11 @@ class Run {
         both.slots = std::move(s.slots);
       }
       backward_.emplace(chain_, reward_, objective_);
-      outcome_ = double_queue_loop(engine_, *backward_, start_, both, c_.steps, observe_state, context_.stop);
+      outcome_ = double_queue_loop(engine_, *backward_, start_, both, c_.steps, observe_state, checkpoints_.stop());
       return finish(both);
     }
     if (!resume(s)) start_queue(engine_, start_, s, options, empty_);
-    outcome_ = queue_loop(engine_, engine_, start_, s, options, observe_state, context_.stop);
+    outcome_ = queue_loop(engine_, engine_, start_, s, options, observe_state, checkpoints_.stop());
     return finish(s);
   }
 
@@ -108,8 +109,8 @@ class Run {
     if constexpr (requires { s.back; })
       for (const auto& b : s.back)
         if (b)
-          bytes += b->points.size() * b->points.dimension() * sizeof(float) + b->adjoint.size() * sizeof(float) +
-                   b->gradients.size() * sizeof(double);
+          bytes += size_in_bytes(b->points) + on_all(b->points.tiles(), size_in_bytes(b->adjoint)) +
+                   on_all(b->points.tiles(), size_in_bytes(b->gradients));
     return bytes;
   }
 
@@ -187,12 +188,10 @@ class Run {
                      .cost = cost(),
                      .step_cost = step_cost_,
                      .memory_bytes = memory};
-    rows_.write(context_.folder);
+    if (context_.writes()) rows_.write(context_.folder);
     if (outcome_.status == Status::completed && s.step > 0) row.warnings = warnings(s.theta);
     if (outcome_.status == Status::diverged) return row;
-    if (const Batch* b = finished(s))
-      io::write_file(context_.folder / "samples.npy",
-                     io::npy_bytes(to_rows(b->points), std::array{b->points.size(), b->points.dimension()}));
+    if (const Batch* b = finished(s)) context_.write_samples("samples.npy", b->points);
     checkpoints_.write(s.step, [&](io::CheckpointWriter& c) { return save_run(c, s); });
     return row;
   }
@@ -250,7 +249,7 @@ class Run {
   Outcome outcome_;
   Batch empty_;
   RowRecorder rows_{{denoising_header.begin(), denoising_header.end()}, c_.log_every};
-  Checkpoints checkpoints_{c_, context_.folder, c_.checkpoint_every};
+  Checkpoints checkpoints_{c_, context_, c_.checkpoint_every};
   Progress::Loop progress_{context_.progress, context_.weight};
   DenoisingCost cost_before_, counted_cost_, step_cost_;  // of runs before; up to the step counted_; of that step
   std::int64_t counted_ = 0;
@@ -270,7 +269,8 @@ FinishedRun run_single(const DenoisingConfiguration& c, const RunContext& contex
   const DenoisingRow& row = *rows.front();
   FinishedRun done{summary_of(c, rows, context.threads), {}, {}};
   add_peak_memory(done.summary.more);
-  io::write_file(context.folder / "summary.json", to_json(done.summary));
+  if (context.processes) done.summary.processes = context.processes->ranks();
+  context.write("summary.json", to_json(done.summary));
   const DenoisingComparison::Setting alone{"the run", c};
   done.table = closing_table(c, {&alone, 1}, rows, row.status, row.seconds);
   if (row.status == "diverged") done.complaints.push_back(describe_divergence(row));
@@ -279,6 +279,7 @@ FinishedRun run_single(const DenoisingConfiguration& c, const RunContext& contex
 
 int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions& o) {
   const DenoisingComparison& e = experiment.configuration();
+  if (!is_first()) return 0;
   const std::size_t threads = thread_count(o);
   const Interrupt interrupt;
   const OpenFolder folder(o, e);

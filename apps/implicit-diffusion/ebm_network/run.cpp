@@ -248,7 +248,7 @@ class EbmRun {
   std::int64_t seen_ = 0;
   SampleHashes hashes_;
   RowRecorder rows_{header, c_.log_every};
-  Checkpoints checkpoints_{c_, context_.folder, c_.checkpoint_every};
+  Checkpoints checkpoints_{c_, context_, c_.checkpoint_every};
   Progress::Loop progress_{context_.progress, context_.weight};
 };
 

@@ -15,9 +15,10 @@ namespace {
 
 // The newest whole checkpoint of this configuration in a run's folder; damaged ones are named on stderr and passed
 // over. Says, unless `quiet`, where there is none.
-std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std::filesystem::path& run, bool quiet) {
-  auto newest = io::newest_checkpoint(run / "checkpoints",
-                                      [](const std::string& why) { complain(why + "; an older one is tried"); });
+std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std::filesystem::path& run, bool quiet,
+                                                      Processes* processes = nullptr) {
+  auto newest = io::newest_checkpoint(
+      run / "checkpoints", [](const std::string& why) { complain(why + "; an older one is tried"); }, processes);
   if (newest && newest->text("configuration") != c.without_steps())
     newest->refuse("configuration", "is not that of this run");
   if (!newest && !quiet)
@@ -33,9 +34,9 @@ void refuse_fewer_steps(std::int64_t steps, std::int64_t done, const std::filesy
 }  // namespace
 
 void Checkpoints::write_if_due(std::int64_t step, const Save& save) {
-  if (step == 0) return;
-  if (every_ > 0 ? step % every_ == 0 : std::chrono::steady_clock::now() - when_ >= std::chrono::seconds(10))
-    write(step, save);
+  const bool late =
+      together_(every_ == 0 && std::chrono::steady_clock::now() - when_ >= std::chrono::seconds(10) && step > 0);
+  if (step > 0 && (every_ > 0 ? step % every_ == 0 : late)) write(step, save);
 }
 
 void Checkpoints::write(std::int64_t step, const Save& save) {
@@ -43,19 +44,22 @@ void Checkpoints::write(std::int64_t step, const Save& save) {
   Writer c;
   c.put("configuration", configuration_.without_steps());
   if (!save(c)) return;
-  io::save_checkpoint(run_ / "checkpoints", step, c);
+  if (!processes_ || processes_->rank() == 0)
+    io::save_checkpoint(run_ / "checkpoints", step, c);
+  else
+    c.take_part();
   last_ = step;
   when_ = std::chrono::steady_clock::now();
 }
 
 bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std::int64_t(const Reader&)>& restore) {
-  const std::optional<Reader> c = newest_checkpoint(configuration_, run_, quiet);
+  const std::optional<Reader> c = newest_checkpoint(configuration_, run_, quiet, processes_);
   if (c) {
     last_ = restore(*c);
     refuse_fewer_steps(steps, last_, run_);
     if (!quiet) print_error(fmt::format("{}: continues at step {}\n", configuration_.experiment, last_));
   }
-  write_configuration(run_, configuration_);
+  if (!processes_ || processes_->rank() == 0) write_configuration(run_, configuration_);
   when_ = std::chrono::steady_clock::now();
   return c.has_value();
 }

@@ -2,7 +2,8 @@
 // one ends with the same bytes as one that was never stopped.
 #pragma once
 
-#include "experiment/common.hpp"
+#include "experiment/runs.hpp"
+#include "experiment/together.hpp"
 #include "implicit_diffusion/io/checkpoint.hpp"
 
 #include <algorithm>
@@ -26,11 +27,19 @@ class Checkpoints {
   // Saves a state and what was measured; false where the state is not finite, of which no checkpoint is made.
   using Save = std::function<bool(Writer&)>;
 
-  // One is due every so many steps or, where that is 0, every ten seconds.
-  Checkpoints(const Common& c, const std::filesystem::path& folder, std::int64_t every)
-      : configuration_(c), run_(folder), every_(every) {}
+  // One is due every so many steps or, where that is 0, every ten seconds. Of the processes that share a run, each
+  // gives its part and the first one writes.
+  Checkpoints(const Common& c, const RunContext& context, std::int64_t every)
+      : configuration_(c),
+        run_(context.folder),
+        every_(every),
+        processes_(context.processes),
+        together_(context.processes, context.stop) {}
 
+  // After every step, the first one included.
   void write_if_due(std::int64_t step, const Save& save);
+  // A request to stop, on all processes after the same step.
+  std::stop_token stop() const { return together_.stop(); }
   // Unless there is one of that step already.
   void write(std::int64_t step, const Save& save);
 
@@ -44,6 +53,8 @@ class Checkpoints {
   const Common& configuration_;
   std::filesystem::path run_;
   std::int64_t every_, last_ = -1;
+  implicit_diffusion::Processes* processes_;
+  Together together_;
   std::chrono::steady_clock::time_point when_ = std::chrono::steady_clock::now();
 };
 

@@ -12,8 +12,14 @@
 
 namespace program {
 
+namespace {
+bool muted = false;
+}
+
+void mute() { muted = true; }
+
 void print(const std::string& text) {
-  std::size_t done = 0;
+  std::size_t done = muted ? text.size() : 0;
   while (done < text.size()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
     if (n < 0 && errno == EINTR) continue;
@@ -22,7 +28,9 @@ void print(const std::string& text) {
   }
 }
 
-void print_error(const std::string& text) { std::fputs(text.c_str(), stderr); }
+void print_error(const std::string& text) {
+  if (!muted) std::fputs(text.c_str(), stderr);
+}
 
 namespace {
 
@@ -39,9 +47,10 @@ std::string shortened(std::string message) {
 
 }  // namespace
 
-void complain(const std::string& message) {
-  const std::string line = implicit_diffusion::io::printable(message, message.size());
-  print_error(fmt::format("implicit-diffusion: {}\n", shortened(line)));
+std::string to_line(const std::string& message) {
+  return shortened(implicit_diffusion::io::printable(message, message.size()));
 }
+
+void complain(const std::string& message) { print_error(fmt::format("implicit-diffusion: {}\n", to_line(message))); }
 
 }  // namespace program

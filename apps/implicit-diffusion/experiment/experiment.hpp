@@ -47,6 +47,8 @@ class Experiment {
     std::string key, refusal;
   };
   virtual Repeats repeats() const = 0;
+  // Whether the processes of a job share the samples of one run. If not, the first one makes it alone.
+  virtual bool is_shared() const { return false; }
 };
 
 // One with a configuration of its own, derived from Common.

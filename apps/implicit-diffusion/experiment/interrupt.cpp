@@ -1,5 +1,6 @@
 #include "experiment/interrupt.hpp"
 
+#include "experiment/launch.hpp"
 #include "implicit_diffusion/error.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ Interrupt::Interrupt() {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : {SIGINT, SIGTERM, SIGUSR2}) sigaddset(&set, number);  // the last: our own, to end the waiting
+  if (launched()) sigaddset(&set, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   const auto wait = [this, set] {
     std::chrono::steady_clock::time_point first;
@@ -26,7 +28,7 @@ Interrupt::Interrupt() {
       if (number == SIGUSR2) continue;
       const auto now = std::chrono::steady_clock::now();
       if (signal_ == 0) {
-        signal_ = number;
+        signal_ = number == SIGUSR1 ? SIGTERM : number;
         first = now;
         source_.request_stop();
       } else if (now - first > std::chrono::seconds(2)) {

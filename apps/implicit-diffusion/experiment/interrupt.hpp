@@ -1,6 +1,6 @@
 // SIGINT and SIGTERM as a request to stop: the run ends after the step it is in, and its files are written. A second
 // signal soon after the first is the same request (wrappers pass on what the terminal has sent already); a later one
-// ends the program at once.
+// ends the program at once. SIGUSR1, which launchers of several processes pass on, counts as SIGTERM there.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 #include "experiment/run_directory.hpp"
 
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/checkpoint.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -180,7 +181,7 @@ fs::path output_folder(const RunOptions& o, const Common& c) {
 }
 
 std::size_t thread_count(const RunOptions& o) {
-  return o.threads ? o.threads : std::max(1U, std::thread::hardware_concurrency());
+  return o.threads ? o.threads : std::max<std::size_t>(1, std::thread::hardware_concurrency() / ranks_on_machine());
 }
 
 void write_configuration(const fs::path& folder, const Common& c) {

@@ -2,14 +2,19 @@
 
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/task_pool.hpp"
 #include "experiment/warnings.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/parallel.hpp"
+#include "implicit_diffusion/population_arrays.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <mutex>
@@ -99,6 +104,25 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
 
 }  // namespace
 
+void RunContext::write(const char* name, std::string_view bytes) const {
+  if (writes()) io::write_file(folder / name, bytes);
+}
+
+void RunContext::write_samples(const char* name, const Population<float>& x) const {
+  if (!writes()) return give_rows(x, [](std::string_view) {});
+  io::FileWriter file(folder / name);
+  file.append(io::npy_header_of_floats(std::array{x.total(), x.dimension()}));
+  give_rows(x, [&](std::string_view piece) { file.append(piece); });
+  file.commit();
+}
+
+void RunContext::say_if_too_few(std::size_t samples) const {
+  constexpr std::size_t worthwhile = blocks_per_thread * block_size;
+  if (processes && samples < worthwhile * processes->ranks() && !quiet)
+    progress->say(fmt::format("{} samples are few for {} processes, one would be faster; the results are the same",
+                              samples, processes->ranks()));
+}
+
 void RunContext::say_if_fewer(std::size_t started) const {
   if (started < threads && !quiet)
     progress->say(fmt::format("{} of {} threads could be started; the results are the same", started, threads));
@@ -145,23 +169,32 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", seeds.size(), c.seed, largest_seed));
   const Interrupt interrupt;
-  const OpenFolder folder(o, c);
-  if (o.resume) require_same_seeds(folder.path, c.seed, seeds.size());
-  if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder.path, interrupt, run, experiment);
+  std::optional<OpenFolder> opened;
+  from_first(processes(), [&] {
+    opened.emplace(o, c);
+    if (o.resume) require_same_seeds(opened->path, c.seed, seeds.size());
+    return "";
+  });
+  const fs::path folder = output_folder(o, c);
+  const bool shared = seeds.size() == 1 && experiment.is_shared();
+  if (!shared && !is_first()) return 0;
+  if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder, interrupt, run, experiment);
 
   Progress progress(c.experiment, 1, static_cast<double>(steps), o.quiet);
-  const FinishedRun r = run(0, {.folder = folder.path,
+  const FinishedRun r = run(0, {.folder = folder,
                                 .threads = thread_count(o),
                                 .resume = o.resume,
                                 .quiet = o.quiet,
                                 .shortened = o.quick,
                                 .stop = interrupt.token(),
-                                .progress = &progress});
+                                .progress = &progress,
+                                .processes = shared ? processes() : nullptr});
   progress.finish();
-  close_run(folder.path, r.table, o, experiment);
+  const auto signal = largest_over(shared ? processes() : nullptr, static_cast<std::uint64_t>(interrupt.signal()));
+  if (is_first()) close_run(folder, r.table, o, experiment);
   print_warnings(r.summary.warnings);
   for (const std::string& complaint : r.complaints) complain(fmt::format("{}: {}", c.experiment, complaint));
-  return exit_code(r.summary.status, interrupt.signal());
+  return exit_code(r.summary.status, static_cast<int>(signal));
 }
 
 }  // namespace program

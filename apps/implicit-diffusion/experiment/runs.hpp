@@ -4,6 +4,7 @@
 #include "experiment/experiment.hpp"
 #include "experiment/progress.hpp"
 #include "experiment/run_directory.hpp"
+#include "implicit_diffusion/population.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,16 @@ struct RunContext {
   std::stop_token stop;
   Progress* progress = nullptr;
   double weight = 1;  // of a step, in it
+  // Those that share its samples; the first one writes its files. Null: this one alone makes it.
+  implicit_diffusion::Processes* processes = nullptr;
+
+  bool writes() const { return !processes || processes->rank() == 0; }
+  // One of its files, where this process writes.
+  void write(const char* name, std::string_view bytes) const;
+  // The same of samples, of which each process gives its part.
+  void write_samples(const char* name, const implicit_diffusion::Population<float>& x) const;
+  // Says so where samples are so few that processes spend more time on their exchange than one would need for all.
+  void say_if_too_few(std::size_t samples) const;
 
   // Says so where fewer threads could be started than it was given.
   void say_if_fewer(std::size_t started) const;

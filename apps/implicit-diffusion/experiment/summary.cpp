@@ -36,6 +36,7 @@ Json json_of(const Summary& s) {
   j["gradient_evaluations"] = s.gradient_evaluations < 0 ? Json(nullptr) : Json(s.gradient_evaluations);
   j["seconds"] = s.seconds;
   j["threads"] = s.threads;
+  if (s.processes > 1) j["processes"] = s.processes;
   j["isa"] = s.isa;
   j["version"] = IMPLICIT_DIFFUSION_VERSION;
   j["format"] = 1;

@@ -75,7 +75,7 @@ struct Summary {
   std::vector<Reached> reached;  // in the order of the configuration
   std::int64_t gradient_evaluations = 0;
   double seconds = 0;
-  std::uint64_t threads = 1;
+  std::uint64_t threads = 1, processes = 1;
   std::string isa;                                      // the level of the kernels
   std::optional<std::vector<std::size_t>> permutation;  // learnt components of a mixture to those of the target
   std::vector<Warning> warnings;

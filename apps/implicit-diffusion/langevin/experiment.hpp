@@ -14,6 +14,7 @@ class LangevinExperiment final : public ExperimentOf<LangevinConfiguration> {
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;
   Repeats repeats() const override { return {}; }
+  bool is_shared() const override { return true; }
 };
 
 // What a comparison needs of it. Throws an Error where a file that the run reads is bad, or is one that the run would

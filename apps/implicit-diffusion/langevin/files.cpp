@@ -47,15 +47,14 @@ RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration, s
   return run;
 }
 
-void write_run(const fs::path& folder, const RunResult& result, const Recorder& recorder, const Summary& summary) {
-  recorder.rows().write(folder);
+void write_run(const RunContext& context, const RunResult& result, const Recorder& recorder, const Summary& summary) {
+  if (context.writes()) recorder.rows().write(context.folder);
   const Population<float>& x = result.state.population;
-  if (result.outcome.status != Status::diverged)
-    io::write_file(folder / "samples.npy", io::npy_bytes(to_rows(x), std::array{x.size(), x.dimension()}));
-  if (const std::vector<float>& kept = recorder.snapshots(); !kept.empty())
-    io::write_file(folder / "snapshots.npy",
-                   io::npy_bytes(kept, std::array{kept.size() / (x.size() * x.dimension()), x.size(), x.dimension()}));
-  io::write_file(folder / "summary.json", to_json(summary));
+  if (result.outcome.status != Status::diverged) context.write_samples("samples.npy", x);
+  if (const std::vector<float>& kept = recorder.snapshots(); !kept.empty() && context.writes())
+    context.write("snapshots.npy",
+                  io::npy_bytes(kept, std::array{kept.size() / (x.total() * x.dimension()), x.total(), x.dimension()}));
+  context.write("summary.json", to_json(summary));
 }
 
 }  // namespace program

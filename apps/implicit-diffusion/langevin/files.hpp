@@ -1,7 +1,7 @@
 // The files of a Langevin run: writing them, and reading them back for a report.
 #pragma once
 
-#include "experiment/run_directory.hpp"
+#include "experiment/runs.hpp"
 #include "langevin/recorder.hpp"
 
 namespace program {
@@ -17,7 +17,6 @@ struct RunFiles : RunTable {
 RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration, std::uint64_t seed);
 
 // Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
-void write_run(const std::filesystem::path& folder, const RunResult& result, const Recorder& recorder,
-               const Summary& summary);
+void write_run(const RunContext& context, const RunResult& result, const Recorder& recorder, const Summary& summary);
 
 }  // namespace program

@@ -62,23 +62,25 @@ SchedulePair rates(const LangevinConfiguration& c) {
 }
 
 std::unique_ptr<Reference<float>> make_reference(const LangevinConfiguration& c, const Potential<float>& potential,
-                                                 Noise noise) {
+                                                 Noise noise, Processes* processes) {
   const ReferenceSpec& r = *c.reference;
-  if (!r.theta.empty()) return std::make_unique<MixtureReference<float>>(*potential.law(r.theta), r.batch, noise);
+  if (!r.theta.empty())
+    return std::make_unique<MixtureReference<float>>(*potential.law(r.theta), r.batch, noise, processes);
   const Population<float>& data = reference_data(c, potential);
   if (r.batch == 0) return std::make_unique<FixedReference<float>>(data);
-  return std::make_unique<MinibatchReference<float>>(data, r.batch, noise);
+  return std::make_unique<MinibatchReference<float>>(data, r.batch, noise, processes);
 }
 
 }  // namespace
 
 LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potential<float>& potential,
-                                  const LangevinOptions& options, const Population<float>* references) {
+                                  const LangevinOptions& options, const Population<float>* references,
+                                  Processes* processes) {
   GradientEstimator<float>::Terms terms;
   if (c.reward) terms.push_back(std::make_unique<RewardTerm<float>>(c.reward->make(), c.reward->lambda));
   if (c.reference) {
-    auto samples =
-        references ? std::make_unique<FixedReference<float>>(*references) : make_reference(c, potential, options.noise);
+    auto samples = references ? std::make_unique<FixedReference<float>>(*references)
+                              : make_reference(c, potential, options.noise, processes);
     terms.push_back(std::make_unique<ReferenceTerm<float>>(std::move(samples), c.reference->beta));
   }
   if (c.base) terms.push_back(std::make_unique<BaseTerm<float>>(prepared(potential, c.base->theta), c.base->beta));
@@ -86,7 +88,7 @@ LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potentia
 }
 
 RunResult run_method(const LangevinConfiguration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
-                     const std::function<void(RunState&)>& resume) {
+                     const std::function<void(RunState&)>& resume, Processes* processes) {
   const Noise noise(c.seed);
   const Potential<float> potential = c.potential.make();
   const SchedulePair rate = rates(c);
@@ -95,7 +97,7 @@ RunResult run_method(const LangevinConfiguration& c, Workers* workers, const Run
 
   RunResult r;
   r.state.theta = c.start.theta;
-  r.state.population = Population<float>(static_cast<std::size_t>(c.particles), potential.dimension());
+  r.state.population = Population<float>(static_cast<std::size_t>(c.particles), potential.dimension(), processes);
   start.draw(r.state.population, 0);
   if (moves_theta(c.method)) r.state.optimizer = AnyOptimizer::make(c.optimizer, rate.optimizer);
   if (c.method == Method::langevin_optimised) r.state.theta = c.theta_opt;
@@ -105,7 +107,7 @@ RunResult run_method(const LangevinConfiguration& c, Workers* workers, const Run
   switch (c.method) {
     case Method::implicit:
     case Method::nested: {
-      LangevinEngine<float> engine = make_engine(c, potential, options);
+      LangevinEngine<float> engine = make_engine(c, potential, options, nullptr, processes);
       r.outcome = c.method == Method::nested
                       ? nested_loop(engine, engine, start, r.state, nested, observe, stop)
                       : single_loop(engine, engine, r.state, {.steps = c.steps, .order = c.order}, observe, stop);

@@ -28,10 +28,11 @@ Potential<Real> prepared(Potential<Real> potential, std::span<const double> thet
 }
 
 // Sampler and gradient estimator of the configuration's objective: the sum of its reward, reference and base. Samples
-// of the reference are the given ones or, without them, as the configuration says.
+// of the reference are the given ones or, without them, as the configuration says; processes share those that are drawn.
 implicit_diffusion::LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potential<float>& potential,
                                                       const implicit_diffusion::LangevinOptions& options,
-                                                      const Population<float>* references = nullptr);
+                                                      const Population<float>* references = nullptr,
+                                                      implicit_diffusion::Processes* processes = nullptr);
 
 // Where the chains begin. Throws an Error where the file of the samples is bad.
 implicit_diffusion::AnyStart<float> make_start(const LangevinConfiguration& c, std::size_t dimension);
@@ -52,8 +53,9 @@ struct RunResult {
   Outcome outcome;
 };
 // Runs the method of the configuration from its start, or from where `resume` takes the start's state, to its last
-// step.
+// step. Processes share the particles.
 RunResult run_method(const LangevinConfiguration& c, Workers* workers, const RunObserver& observe, std::stop_token stop,
-                     const std::function<void(RunState&)>& resume = {});
+                     const std::function<void(RunState&)>& resume = {},
+                     implicit_diffusion::Processes* processes = nullptr);
 
 }  // namespace program

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 namespace program {
@@ -23,13 +24,13 @@ constexpr std::size_t window = 20;  // a single batch is too noisy: crossings ar
 template <class Values>
 double mean(const Population<float>& x, Workers* workers, Values&& values) {
   TileSums sums;
-  const auto total = sums(workers, x.blocks(), 1, blocks_per_thread, [&](std::size_t b, std::span<double> sum) {
+  const auto total = sums(workers, x.tiles(), 1, blocks_per_thread, [&](std::size_t b, std::span<double> sum) {
     const Block<const float> block = x.block(b);
     BlockArray<float> f;
     values(block, f.data());
     sum[0] = sum_of({f.data(), block.size});
   });
-  return total[0] / static_cast<double>(x.size());
+  return total[0] / static_cast<double>(x.total());
 }
 
 // Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations,
@@ -116,7 +117,11 @@ void Recorder::operator()(const RunState& state) {
     last_logged_ = last_;
   }
   if (std::binary_search(snapshot_steps_.begin(), snapshot_steps_.end(), state.step))
-    append_rows(snapshots_, state.population);
+    give_rows(state.population, [this](std::string_view piece) {
+      const std::size_t before = snapshots_.size();
+      snapshots_.resize(before + piece.size() / sizeof(float));
+      std::memcpy(snapshots_.data() + before, piece.data(), piece.size());
+    });
 }
 
 void Recorder::finish(const RunState& state, bool diverged) {

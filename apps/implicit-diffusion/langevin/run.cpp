@@ -98,7 +98,8 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   Workers workers(context.threads);
   context.say_if_fewer(workers.threads());
   Recorder recorder(c, &workers);
-  Checkpoints checkpoints(c, context.folder, c.checkpoint_every);
+  Checkpoints checkpoints(c, context, c.checkpoint_every);
+  context.say_if_too_few(static_cast<std::size_t>(c.particles));
   const SampleHashes hashes = hashes_of(c);
   const auto go_on = [&](RunState& state) {
     checkpoints.resume(c.steps, context.quiet, [&](const io::CheckpointReader& from) {
@@ -117,15 +118,16 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
                                  [&](io::CheckpointWriter& to) { return save_run(to, state, recorder, hashes); });
         progress(state.step, recorder.last());
       },
-      context.stop, context.resume ? go_on : std::function<void(RunState&)>());
+      checkpoints.stop(), context.resume ? go_on : std::function<void(RunState&)>(), context.processes);
   const bool diverged = r.outcome.status == Status::diverged;
   recorder.finish(r.state, diverged);
   FinishedRun done{summarise(c, r, recorder, context.threads), {}, {}};
+  if (context.processes) done.summary.processes = context.processes->ranks();
   if (r.outcome.status == Status::completed)
     done.summary.warnings = langevin_warnings(c, r.state, recorder.rows(), context.shortened);
   if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c));
   done.table = closing_table(c, done.summary);
-  write_run(context.folder, r, recorder, done.summary);
+  write_run(context, r, recorder, done.summary);
   if (!diverged)  // the last, after the files of the run
     checkpoints.write(r.state.step, [&](io::CheckpointWriter& to) { return save_run(to, r.state, recorder, hashes); });
   return done;

@@ -2,6 +2,7 @@
 
 #include "experiment/warnings.hpp"
 #include "implicit_diffusion/langevin/occupancy.hpp"
+#include "implicit_diffusion/population_arrays.hpp"
 #include "langevin/probe_points.hpp"
 
 #include <fmt/format.h>
@@ -19,10 +20,11 @@ using namespace implicit_diffusion;
 double largest_curvature(const Potential<double>& potential, const Population<float>& samples) {
   constexpr std::size_t most = 256;
   constexpr int iterations = 30;
-  const std::size_t n = std::min(samples.size(), most), d = samples.dimension();
+  const Population<float> some = some_of(samples, most);
+  const std::size_t n = some.size(), d = some.dimension();
   Population<double> x(n, d);
   for (std::size_t j = 0; j < d; ++j)
-    for (std::size_t i = 0; i < n; ++i) x(i, j) = static_cast<double>(samples(i * samples.size() / n, j));
+    for (std::size_t i = 0; i < n; ++i) x(i, j) = static_cast<double>(some(i, j));
   std::vector<double> v(n * d), shift(n), curvature(n);  // by coordinate
   for (std::size_t k = 0; k < v.size(); ++k) v[k] = std::cos(static_cast<double>(k / n + 1));
   const auto normalise = [&] {
@@ -163,12 +165,12 @@ std::optional<Warning> warn_of_mixing(const LangevinConfiguration& c, const RunS
   const auto work = static_cast<double>(law->weights.size() * law->dimension() * law->dimension());
   const auto most = static_cast<std::size_t>(std::clamp(most_work / work, 1.0, 1e4));
   if (most < fewest) return std::nullopt;
-  const Occupancy o = occupancy(state.population, *law, most);
+  const Occupancy o = occupancy(some_of(state.population, most), *law, most);
   if (o.deviation <= standard_errors) return std::nullopt;
   // A mode that hardly any sample is in, however light: it is missing from every estimate.
   std::optional<std::size_t> missed;
   for (std::size_t i = 0; i < o.shares.size(); ++i) {
-    const double w = law->weights[i], expected = w * static_cast<double>(std::min(state.population.size(), most));
+    const double w = law->weights[i], expected = w * static_cast<double>(std::min(state.population.total(), most));
     if (o.shares[i] < of_weight * w && expected > standard_errors * standard_errors)
       if (!missed || w > law->weights[*missed]) missed = i;
   }

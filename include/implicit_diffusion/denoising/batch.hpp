@@ -46,9 +46,9 @@ struct PathBatch {
 
   friend bool operator==(const PathBatch&, const PathBatch&) = default;
 
-  // What it takes in memory, but for a few words. Thetas that it shares with others count in each.
+  // What it takes in memory, on all processes, but for a few words. Thetas that it shares with others count in each.
   std::size_t bytes() const {
-    std::size_t sum = size_in_bytes(points) + size_in_bytes(penalty);
+    std::size_t sum = size_in_bytes(points) + on_all(spread_of(points), size_in_bytes(penalty));
     for (const Samples& state : path) sum += size_in_bytes(state);
     for (const Stretch& s : thetas) sum += size_in_bytes(*s.theta);
     return sum;
@@ -58,6 +58,15 @@ struct PathBatch {
 template <class T>
 auto find_nonfinite(const PathBatch<T>& b) {
   return find_nonfinite(b.points);
+}
+template <class T>
+auto find_nonfinite_here(const PathBatch<T>& b) requires requires {
+  find_nonfinite_here(b.points);
+}
+{ return find_nonfinite_here(b.points); }
+template <class T>
+Range spread_of(const PathBatch<T>& b) {
+  return spread_of(b.points);
 }
 
 }  // namespace implicit_diffusion

@@ -18,6 +18,11 @@
 
 namespace implicit_diffusion {
 
+// How many numbers belong to each tile, where those here have so many. A process may have no tiles.
+inline std::size_t numbers_each(const Range& tiles, std::size_t here) {
+  return largest_over(tiles.processes, tiles.count == 0 ? 0 : here / tiles.count);
+}
+
 template <class T>
 class BatchWriter {
  public:
@@ -33,7 +38,7 @@ class BatchWriter {
     writer_.put(name + ".path", kept * size_in_bytes(b.points), [&b, kept](const PieceSink& sink) {
       for (std::size_t i = 0; i < kept; ++i) give_pieces(b.path[i], sink);
     });
-    save(writer_, name + ".penalty", b.penalty);
+    save_numbers(name + ".penalty", b.penalty, b.points);
     std::vector<std::uint64_t> stretches;
     for (const auto& s : b.thetas) {
       stretches.push_back(s.until);
@@ -46,11 +51,22 @@ class BatchWriter {
     using io::save;
     save(writer_, name + ".birth", b.birth);
     save(writer_, name + ".points", b.points);
-    save(writer_, name + ".adjoint", b.adjoint);
-    save(writer_, name + ".gradients", b.gradients);
+    save_numbers(name + ".adjoint", b.adjoint, b.points);
+    save_numbers(name + ".gradients", b.gradients, b.points);
   }
 
  private:
+  // What belongs to the tiles of a batch: of one that processes share, each has a part.
+  template <class Numbers>
+  void save_numbers(const std::string& name, const Numbers& numbers, const typename StepsOf<T>::Samples& of) {
+    if (const Range tiles = spread_of(of); !tiles.processes) {
+      io::save(writer_, name, numbers);
+    } else if constexpr (requires { numbers.data(); }) {
+      const OfTiles<const Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
+      writer_.put(name, size_in_bytes(all), [all](const PieceSink& sink) { give_pieces(all, sink); });
+    }
+  }
+
   // A theta is saved when it is first met.
   std::uint64_t number_of(const std::shared_ptr<const typename StepsOf<T>::Theta>& theta) {
     const auto known = std::find(thetas_.begin(), thetas_.end(), theta);
@@ -95,7 +111,7 @@ class BatchReader {
     b.penalty = {};
     if (reader_.size(name + ".penalty") != 0) {
       b.penalty = StepsOf<T>::numbers(b.points);
-      restore(reader_, name + ".penalty", b.penalty);
+      restore_numbers(name + ".penalty", b.penalty, b.points);
     }
     b.thetas.clear();
     const auto stretches = reader_.template numbers<std::uint64_t>(name + ".stretches");
@@ -117,12 +133,22 @@ class BatchReader {
     BackwardBatch<T> b{like, Steps::adjoints(like), Steps::rows(like, theta_), step};
     restore(reader_, name + ".birth", b.birth);
     restore(reader_, name + ".points", b.points);
-    restore(reader_, name + ".adjoint", b.adjoint);
-    restore(reader_, name + ".gradients", b.gradients);
+    restore_numbers(name + ".adjoint", b.adjoint, b.points);
+    restore_numbers(name + ".gradients", b.gradients, b.points);
     return b;
   }
 
  private:
+  template <class Numbers>
+  void restore_numbers(const std::string& name, Numbers& numbers, const typename StepsOf<T>::Samples& of) {
+    if (const Range tiles = spread_of(of); !tiles.processes) {
+      io::restore(reader_, name, numbers);
+    } else if constexpr (requires { numbers.data(); }) {
+      OfTiles<Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
+      io::restore(reader_, name, all);
+    }
+  }
+
   std::shared_ptr<const Theta> theta_of(std::uint64_t number) {
     if (number > thetas_.size()) reader_.refuse("replay-" + std::to_string(number), "is out of turn");
     if (number == thetas_.size()) {

@@ -57,11 +57,11 @@ class ChainAdjoint {
   // The mean over samples of what `one(k, sum)` adds for each tile, at theta.
   template <class One>
   void mean(const PathBatch<T>& b, const Theta& theta, Theta& gradient, One&& one) {
-    if (b.points.size() == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
+    if (total_of(b.points) == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
     require_room(gradient);
     chain.prepare(theta);
     Steps::sum(chain.workers(), b.points, gradient, one);
-    divide(gradient, b.points.size());
+    divide(gradient, total_of(b.points));
   }
   static void divide(Theta& gradient, std::size_t samples) {
     const auto n = static_cast<double>(samples);
@@ -158,7 +158,7 @@ class PathGradient {
   void estimate(const PathBatch<T>& b, const Theta& theta, std::int64_t, Theta& gradient) {
     const ReverseChain<T>& chain = adjoint_.chain;
     adjoint_.require_finished(b);
-    if (b.path.empty() && b.points.size() > 0)
+    if (b.path.empty() && total_of(b.points) > 0)
       throw Error(ErrorKind::usage, "batch", "it has no path: sample_and_estimate() keeps none, advance() does");
     const std::size_t kept = (chain.steps() + chain.keep_every() - 1) / chain.keep_every();
     if (b.path.size() < kept || (!chain.keeps_all() && (b.thetas.empty() || b.thetas.back().until != b.step)))

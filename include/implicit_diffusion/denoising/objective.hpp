@@ -31,10 +31,11 @@ BatchObjective objective_of(const PathBatch<T>& b, const typename StepsOf<T>::Re
   using Steps = StepsOf<T>;
   const double rewards = sum_of_rewards<Steps>(b.points, reward);
   double penalties = 0;
-  if (b.penalty.size() != 0)
-    for (std::size_t k = 0; k < Steps::tiles(b.points); ++k)
+  in_turn(spread_of(b.points), {&penalties, 1}, [&] {
+    for (std::size_t k = 0; b.penalty.size() != 0 && k < Steps::tiles(b.points); ++k)
       Steps::add_to(penalties, Steps::numbers_of(b.penalty, k), Steps::tile(b.points, k));
-  const auto n = static_cast<double>(b.points.size());
+  });
+  const auto n = static_cast<double>(total_of(b.points));
   return {(-o.lambda * rewards + o.beta * penalties) / n, rewards / n, penalties / n};
 }
 

@@ -79,6 +79,7 @@ struct DenoisingRun {
   std::uint64_t seed = 0;                   // of all noise
   std::size_t threads = 1;                  // the result does not depend on them
   std::stop_token stop = {};                // a request ends the run after the step that it is in
+  Processes* processes = nullptr;           // that share each batch (processes.hpp); nor does the result depend on them
 };
 
 // Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back
@@ -108,7 +109,7 @@ Result<typename StepsOf<T>::Theta, typename StepsOf<T>::Samples, Optimizer> opti
   chain.prepare(theta);
   DenoisingEngine<T> engine(chain, problem.reward(), problem.objective());
   const DenoisingStart<T> fresh{Noise(run.seed)};
-  const Batch empty = Batch::of(problem.steps().samples(run.batch));
+  const Batch empty = Batch::of(samples_of(problem.steps(), run.batch, run.processes));
   const auto glimpse = [&](const auto& s, const Batch& newest) {
     return observe(Glimpse<Samples, Theta>{s.step, s.theta, newest.points});
   };

@@ -56,7 +56,9 @@ class PointwiseSteps : public PointwiseTiles<Real> {
   PointwiseSteps with(const Noise& noise, Workers* workers) const {
     return PointwiseSteps(score_, normals_of<Real>(noise), workers);
   }
-  Samples samples(std::size_t n) const { return Samples(n, score_.dimension()); }
+  Samples samples(std::size_t n, Processes* processes = nullptr) const {
+    return Samples(n, score_.dimension(), processes);
+  }
   std::size_t dimension() const { return score_.dimension(); }
 
   Model model() const { return {score_.blank()}; }

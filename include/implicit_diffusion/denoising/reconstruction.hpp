@@ -71,13 +71,13 @@ class ReconstructedGradient {
       for (std::size_t n = steps; n-- > 0;) detail::follow_back(adjoint_, n, b.birth, refinements_, z, a, sum);
       if (!b.path.empty()) errors[k] = Steps::largest_difference(z, Steps::tile(b.path.front(), k));
     });
-    error_ = *std::max_element(errors.begin(), errors.end());
+    error_ = errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end());
     adjoint_.count(steps, steps * (1 + refinements_));
   }
 
   std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return adjoint_.find_inadmissible(theta); }
 
-  // The largest distance of a reconstructed beginning from the true one in the last estimate.
+  // The largest distance of a reconstructed beginning from the true one in the last estimate, of the samples here.
   double reconstruction_error() const { return error_; }
   // So far.
   const DenoisingCost& cost() const { return adjoint_.cost; }
@@ -137,8 +137,8 @@ class DenoisingBackward {
     if (b.step != adjoint_.chain.steps())
       throw Error(ErrorKind::usage, "slots", "a double queue has one for each step of the chain");
     adjoint_.require_room(gradient);
-    Steps::add_up(b.gradients, gradient);
-    adjoint_.divide(gradient, b.points.size());
+    Steps::add_up(b.gradients, b.points, gradient);
+    adjoint_.divide(gradient, total_of(b.points));
   }
 
   std::optional<std::size_t> find_inadmissible(const Theta& theta) const { return adjoint_.find_inadmissible(theta); }

@@ -59,6 +59,8 @@ class CheckpointWriter {
   // Throws what FileWriter throws, and a usage Error where a section's pieces are not as many bytes as were said.
   void write(const std::filesystem::path& file) const;
   std::string to_bytes() const;
+  // What the others do while the first of several processes writes: they give it their parts of what all share.
+  void take_part() const;
 
  private:
   struct Section {
@@ -76,6 +78,8 @@ class CheckpointReader {
   // Checks the file and keeps it open. Throws a data Error that begins with its name unless it is a whole checkpoint,
   // and what FileReader throws.
   explicit CheckpointReader(const std::filesystem::path& file);
+  // The first of several processes reads the file for all, which do the same with it.
+  CheckpointReader(const std::filesystem::path& file, Processes* processes);
   // The same for bytes; `where` stands for the name of the file.
   CheckpointReader(std::string bytes, const std::string& where);
 
@@ -167,8 +171,9 @@ void save_checkpoint(const std::filesystem::path& folder, std::int64_t step, con
 
 // The newest checkpoint in a folder that is whole, or nothing where there is none at all (or no folder). Those that are
 // not are passed over, newest first, each with a call of `refused`; where none is left a data Error says so. Throws an
-// io Error if the folder cannot be read.
+// io Error if the folder cannot be read. The first of several processes looks for it and reads it for all.
 std::optional<CheckpointReader> newest_checkpoint(const std::filesystem::path& folder,
-                                                  const std::function<void(const std::string& why)>& refused);
+                                                  const std::function<void(const std::string& why)>& refused,
+                                                  Processes* processes = nullptr);
 
 }  // namespace implicit_diffusion::io

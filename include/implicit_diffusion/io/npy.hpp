@@ -41,5 +41,7 @@ std::optional<std::size_t> find_nonfinite(const Array& array);
 // and at most 32 dimensions.
 std::string npy_bytes(std::span<const float> values, std::span<const std::size_t> shape);
 std::string npy_bytes(std::span<const double> values, std::span<const std::size_t> shape);
+// What comes before the values, for files that are written piece by piece.
+std::string npy_header_of_floats(std::span<const std::size_t> shape);
 
 }  // namespace implicit_diffusion::io

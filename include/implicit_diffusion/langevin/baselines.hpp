@@ -44,7 +44,7 @@ class Unrolled {
   // After advance(), at the same theta: in a single loop this is the authors' order. Throws an Error where no step came
   // before.
   void estimate(const Samples& x, const Theta& theta, std::int64_t step, Theta& gradient) {
-    if (before_.size() != x.size())
+    if (total_of(before_) != total_of(x))
       throw Error(ErrorKind::usage, "method", "unrolled has no step to differentiate yet: it needs the authors' order");
     require_fit(energy_, theta);
     require_fit(energy_, gradient, "gradient");
@@ -56,7 +56,7 @@ class Unrolled {
       reward_.gradient(at, slope[0]);
       energy_.add_mixed_derivative(E::tile(before, k), slope[0], sum);
     });
-    const double scale = lambda_(step) * sampler_.options().step_size(step) / static_cast<double>(x.size());
+    const double scale = lambda_(step) * sampler_.options().step_size(step) / static_cast<double>(total_of(x));
     for_each_element([scale](auto& g) { set_element(g, scale * static_cast<double>(g)); }, gradient);
   }
 

@@ -58,7 +58,7 @@ void require_fit(const E& energy, const typename E::Theta& theta, const char* na
 }
 template <class E>
 void require_fit(const E& energy, const typename E::Samples& x) {
-  if (x.size() == 0) throw Error(ErrorKind::usage, "samples", "there are none");
+  if (total_of(x) == 0) throw Error(ErrorKind::usage, "samples", "there are none");
   if (!energy.fits(x)) throw Error(ErrorKind::usage, "samples", "their dimension is not that of the potential");
 }
 

@@ -107,9 +107,11 @@ class GradientEstimator {
       add_signals(E::tile(x, k), E::numbers_of(f, k));
       if (value_share_ != 0) energy.add_values(E::tile(x, k), value_share_, E::numbers_of(f, k));
     });
-    const auto n = static_cast<double>(x.size());
+    const auto n = static_cast<double>(total_of(x));
     double sum = 0;
-    for (std::size_t k = 0; k < tiles; ++k) E::add_to(sum, E::numbers_of(f, k), E::tile(x, k));
+    in_turn(spread_of(x), {&sum, 1}, [&] {
+      for (std::size_t k = 0; k < tiles; ++k) E::add_to(sum, E::numbers_of(f, k), E::tile(x, k));
+    });
     const double scale = 1 / normaliser(n), shift = -scale * sum / n - beta_ / n;
     E::sum(options_.workers, x, gradient, [&](std::size_t k, auto&& to) {
       E::affine(E::numbers_of(f, k), E::tile(x, k), scale, shift);
@@ -121,10 +123,10 @@ class GradientEstimator {
   void take_sums(const E& energy, const Samples& x, Theta& gradient, Add&& add) requires one_pass {
     using Real = typename Samples::value_type;
     const std::size_t p = gradient.size();
-    const auto n = static_cast<double>(x.size());
-    const Real pilot = mean_signal(energy, E::tile(x, 0));
+    const auto n = static_cast<double>(total_of(x));
+    const Real pilot = mean_signal(energy, x);
     const auto sums =
-        sums_(options_.workers, E::tiles(x), 1 + 2 * p, E::tiles_per_thread, [&](std::size_t k, std::span<double> row) {
+        sums_(options_.workers, x.tiles(), 1 + 2 * p, E::tiles_per_thread, [&](std::size_t k, std::span<double> row) {
           BlockArray<Real> f;
           const Tile tile = E::tile(x, k);
           std::memset(f.data(), 0, tile.size * sizeof(Real));  // as -O2 does not make of a fill
@@ -140,26 +142,32 @@ class GradientEstimator {
     }
   }
 
-  // Over the first group, which is enough to be near.
-  auto mean_signal(const E& energy, Tile x) const requires one_pass {
+  // Over the first group, which is enough to be near. One process has it.
+  auto mean_signal(const E& energy, const Samples& samples) const requires one_pass {
     using Real = typename Samples::value_type;
-    x.size = std::min(x.size, lanes_per_group);
-    BlockArray<Real> f;
-    for (std::size_t i = 0; i < x.size; ++i) f[i] = 0;
-    add_signals(x, f.data());
-    if (value_share_ != 0) energy.add_values(x, value_share_, f.data());
-    double sum = 0;
-    E::add_to(sum, f.data(), x);
-    return static_cast<Real>(sum / static_cast<double>(x.size));
+    Real mean = 0;
+    if (samples.first() == 0 && samples.size() > 0) {
+      Tile x = E::tile(samples, 0);
+      x.size = std::min(x.size, lanes_per_group);
+      BlockArray<Real> f;
+      for (std::size_t i = 0; i < x.size; ++i) f[i] = 0;
+      add_signals(x, f.data());
+      if (value_share_ != 0) energy.add_values(x, value_share_, f.data());
+      double sum = 0;
+      E::add_to(sum, f.data(), x);
+      mean = static_cast<Real>(sum / static_cast<double>(x.size));
+    }
+    if (samples.processes()) samples.processes()->broadcast(0, as_message(std::span(&mean, 1)));
+    return mean;
   }
 
   void add_references(const E& energy, const Samples& y, double beta, Theta& gradient) {
     require_fit(energy, y);
-    const auto m = static_cast<double>(y.size());
+    const auto m = static_cast<double>(total_of(y));
     if constexpr (one_pass) {
       const std::size_t p = gradient.size();
       const auto sums =
-          sums_(options_.workers, E::tiles(y), 1 + 2 * p, E::tiles_per_thread,
+          sums_(options_.workers, y.tiles(), 1 + 2 * p, E::tiles_per_thread,
                 [&](std::size_t k, std::span<double> row) { energy.add(E::tile(y, k), {.sums = row.data()}); });
       for (std::size_t j = 0; j < p; ++j) gradient[j] += beta * sums[1 + j] / m;
     } else {

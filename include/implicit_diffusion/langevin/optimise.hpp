@@ -151,6 +151,9 @@ struct LangevinRun {
   // Samples to begin with, in place of `particles` from N(0, I).
   std::optional<typename EnergyOf<T>::Samples> start = {};
   std::stop_token stop = {};  // a request ends the run after the step that it is in
+  // Processes that make the run together, each with a part of the samples (processes.hpp); nor does the result depend
+  // on those. `start`, if given, is all samples, on each of them.
+  Processes* processes = nullptr;
 };
 
 // Minimises the objective of a problem from theta, with the single loop in one pass a step. Throws a usage Error where
@@ -169,10 +172,18 @@ Result<typename EnergyOf<T>::Theta, typename EnergyOf<T>::Samples, Optimizer> op
   if constexpr (requires { problem.energy().dimension(); })
     require_noise_for("particles", run.particles, problem.energy().dimension());
   const std::optional<double> limit = problem.largest_stable_step(theta);  // later thetas may have run away
-  State<Samples, Optimizer, Theta> s{
-      0, std::move(theta), run.start ? *run.start : problem.energy().samples(run.particles), std::move(optimizer)};
+  const std::size_t particles = run.start ? run.start->size() : run.particles;
+  State<Samples, Optimizer, Theta> s{0, std::move(theta), samples_of(problem.energy(), particles, run.processes),
+                                     std::move(optimizer)};
+  if (run.start) {
+    require_fit(problem.energy(), *run.start);
+    if constexpr (requires { s.population.take_from(*run.start); })
+      s.population.take_from(*run.start);
+    else
+      s.population = *run.start;
+  }
   require_fit(problem.energy(), s.population);
-  if (problem.has_covariance() && s.population.size() == 1)
+  if (problem.has_covariance() && particles == 1)
     throw Error(ErrorKind::usage, "particles", "1 particle has no covariance, of which the gradient is made");
   if (!run.start) StandardNormalStart<T>{Noise(run.seed)}.draw(s.population, 0);
 

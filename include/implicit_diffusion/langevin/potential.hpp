@@ -79,7 +79,7 @@ class Potential : public PointwiseTiles<Real> {
   std::size_t dimension() const { return model_->dimension(); }
   std::size_t parameters() const { return model_->parameters(); }
 
-  Population<Real> samples(std::size_t n) const { return {n, dimension()}; }
+  Population<Real> samples(std::size_t n, Processes* processes = nullptr) const { return {n, dimension(), processes}; }
   bool fits(const std::vector<double>& theta) const { return theta.size() == parameters(); }
   bool fits(const Population<Real>& x) const { return x.dimension() == dimension(); }
   // What keeps its kernels from running on 16 lanes at the level of the machine: null where nothing does.

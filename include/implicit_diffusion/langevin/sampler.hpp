@@ -43,9 +43,9 @@ class Langevin {
     E::for_each(options_.workers, E::tiles(x), [&](std::size_t k) { energy_.step(E::tile(x, k), s, nonfinite(k)); });
   }
 
-  // Whether the last step left finite numbers only; then nobody needs to search.
+  // Whether the last step left finite numbers only, on all processes; then nobody needs to search.
   bool all_finite() const {
-    return std::none_of(nonfinite_.begin(), nonfinite_.end(), [](const Flag& f) { return f.up; });
+    return !any(processes_, std::any_of(nonfinite_.begin(), nonfinite_.end(), [](const Flag& f) { return f.up; }));
   }
 
   // The parts of a step, for those who make it together with something else: begin(), then for every tile k one that
@@ -55,6 +55,7 @@ class Langevin {
     require_fit(energy_, x);
     energy_.prepare(theta);
     nonfinite_.assign(E::tiles(x), {});
+    processes_ = spread_of(x).processes;
   }
   LangevinStep step(StepKey at) const { return {options_.noise, at, options_.step_size(at.round)}; }
   bool& nonfinite(std::size_t k) { return nonfinite_[k].up; }
@@ -69,6 +70,7 @@ class Langevin {
   E energy_;
   LangevinOptions options_;
   std::vector<Flag> nonfinite_;  // one for each tile
+  Processes* processes_ = nullptr;
 };
 
 // Chains start from N(0, I).

@@ -27,7 +27,12 @@ template <class Real>
 struct SampleStart {
   Population<Real> samples;
 
-  void draw(Population<Real>& x, std::int64_t) const { x = samples; }
+  void draw(Population<Real>& x, std::int64_t) const {
+    if (x.processes())
+      x.take_from(samples);
+    else
+      x = samples;
+  }
 };
 
 template <class Real>

@@ -83,13 +83,14 @@ class FixedReference final : public Reference<T> {
 template <class Real>
 class MinibatchReference final : public Reference<Real> {
  public:
-  MinibatchReference(Population<Real> data, std::size_t size, Noise noise)
-      : data_(std::move(data)), batch_(size, data_.dimension()), noise_(noise) {}
+  // Processes, if given, have a part of the batch each.
+  MinibatchReference(Population<Real> data, std::size_t size, Noise noise, Processes* processes = nullptr)
+      : data_(std::move(data)), batch_(size, data_.dimension(), processes), noise_(noise) {}
 
   const Population<Real>& batch(std::int64_t step) override {
     for (std::size_t i = 0; i < batch_.size(); ++i) {
       // 32 random bits scaled to the number of rows: their bias is below rows / 2^32.
-      const std::uint64_t bits = noise_.bits(Stream::minibatch, {.round = step}, 1, i, 0);
+      const std::uint64_t bits = noise_.bits(Stream::minibatch, {.round = step}, 1, batch_.first() + i, 0);
       const auto row = static_cast<std::size_t>(bits * data_.size() >> 32);
       for (std::size_t j = 0; j < data_.dimension(); ++j) batch_(i, j) = data_(row, j);
     }
@@ -105,8 +106,8 @@ class MinibatchReference final : public Reference<Real> {
 template <class Real>
 class MixtureReference final : public Reference<Real> {
  public:
-  MixtureReference(const GaussianMixture& law, std::size_t size, Noise noise)
-      : sampler_(law, noise), batch_(size, law.dimension()) {}
+  MixtureReference(const GaussianMixture& law, std::size_t size, Noise noise, Processes* processes = nullptr)
+      : sampler_(law, noise), batch_(size, law.dimension(), processes) {}
 
   const Population<Real>& batch(std::int64_t step) override {
     sampler_.draw(batch_, step);

@@ -43,8 +43,7 @@ std::optional<Divergence> advance_slots(Sigma& sigma, std::span<Population> movi
                                         std::int64_t step) {
   if constexpr (requires { sigma.advance_all(moving, theta); }) {
     sigma.advance_all(moving, theta);
-    for (const Population& p : moving)
-      if (const auto d = find_divergence(sigma, p, step + 1)) return d;
+    return find_divergence(sigma, moving, step + 1);
   } else {
     for (std::size_t m = 0; m < moving.size(); ++m) {
       const auto index = static_cast<std::int64_t>(m);

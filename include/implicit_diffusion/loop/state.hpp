@@ -6,11 +6,13 @@
 #pragma once
 
 #include "implicit_diffusion/concepts.hpp"
+#include "implicit_diffusion/population.hpp"
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -67,6 +69,25 @@ std::optional<Divergence> find_divergence(const Sigma& sigma, const Population& 
   if constexpr (requires { find_nonfinite(p); })
     if (const auto at = find_nonfinite(p))
       return Divergence{Divergence::Where::sample, step, at->sample, at->coordinate};
+  return std::nullopt;
+}
+
+// The same for several batches at once: the first of them that has one.
+template <class Sigma, class Population>
+std::optional<Divergence> find_divergence(const Sigma& sigma, std::span<Population> batches, std::int64_t step) {
+  if constexpr (requires(const Population& p) { find_nonfinite_here(p); }) {
+    std::optional<InBatch> here;
+    Processes* processes = nullptr;
+    for (std::size_t m = 0; m < batches.size(); ++m) {
+      processes = spread_of(batches[m]).processes;
+      if (const auto at = here ? std::nullopt : find_nonfinite_here(batches[m])) here = InBatch{m, *at};
+    }
+    if (const auto found = first_of_all(processes, here))
+      return Divergence{Divergence::Where::sample, step, found->at.sample, found->at.coordinate};
+  } else {
+    for (const Population& p : batches)
+      if (const auto d = find_divergence(sigma, p, step)) return d;
+  }
   return std::nullopt;
 }
 

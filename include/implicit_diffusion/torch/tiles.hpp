@@ -195,7 +195,7 @@ struct TensorTiles {
   }
   static Rows rows(const Samples& x, const Theta& theta);
   static Sum& row(Rows& rows, const Theta&, std::size_t k) { return rows[k]; }
-  static void add_up(const Rows& rows, Theta& total);
+  static void add_up(const Rows& rows, const Samples& x, Theta& total);
 
  private:
   static void add(Theta& sum, const Theta& part);

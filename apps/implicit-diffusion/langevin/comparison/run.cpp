@@ -2,6 +2,7 @@
 
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/runs.hpp"
 #include "langevin/comparison/claims.hpp"
 #include "langevin/experiment.hpp"
@@ -99,6 +100,7 @@ std::vector<Problem> ComparisonExperiment::checks() const {
 
 int ComparisonExperiment::run(const RunOptions& o) const {
   const LangevinComparison& c = configuration();
+  if (!is_first()) return 0;
   const std::size_t threads = thread_count(o);
   for (const Setting& s : c.settings) check_inputs(s.configuration, o);
   const Interrupt interrupt;

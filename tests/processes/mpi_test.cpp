@@ -1,0 +1,317 @@
+// The program on several processes, started by mpirun: the files of one process, byte for byte; errors, signals and
+// killed processes.
+#include "program/run_program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <thread>
+
+namespace program_test {
+namespace {
+
+struct Job {
+  std::size_t ranks = 2, threads = 1;
+};
+
+// More ranks than there are processors, as root: what mpirun must be told on a machine for tests.
+Launch launch_of(const Job& job, const fs::path& folder, const Words& words,
+                 const std::vector<std::string>& environment = {}) {
+  const Words run = words + Words{"--threads", std::to_string(job.threads)};
+  if (job.ranks == 1) return {.arguments = run, .folder = folder, .environment = environment};
+  const Words mpirun{"-n",   std::to_string(job.ranks), "--oversubscribe", "--bind-to",
+                     "none", IMPLICIT_DIFFUSION_PROGRAM};
+  std::vector<std::string> variables = environment;
+  // A child of a test that was itself started by a launcher would be taken for one of its processes.
+  variables.insert(variables.end(), {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+  return {.arguments = mpirun + run, .folder = folder, .environment = variables, .program = IMPLICIT_DIFFUSION_MPIRUN};
+}
+
+Result run_job(const Job& job, const fs::path& folder, const Words& words,
+               const std::vector<std::string>& environment = {}) {
+  return Process(launch_of(job, folder, words, environment)).wait();
+}
+
+// metrics.csv without the seconds.
+std::string without_seconds(const fs::path& file) {
+  std::string kept;
+  std::istringstream text(io::read_file(file));
+  for (std::string line; std::getline(text, line);) {
+    std::size_t column = 0;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');)
+      if (column++ != 2) kept += cell + ",";
+    kept += "\n";
+  }
+  return kept;
+}
+
+// summary.json without what differs between runs of the same bits.
+Json summary_of(const fs::path& folder) {
+  Json s = Json::parse(io::read_file(folder / "summary.json"));
+  const auto strip = [](auto& self, Json& j) -> void {
+    for (const char* key : {"seconds", "threads", "processes", "peak_memory_bytes"})
+      if (j.is_object()) j.erase(key);
+    for (Json& inner : j)
+      if (inner.is_structured()) self(self, inner);
+  };
+  strip(strip, s);
+  return s;
+}
+
+// What must be the same in the folders of two runs; what is in neither is.
+void expect_same_files(const fs::path& one, const fs::path& other, const std::string& what) {
+  for (const char* name : {"theta.npy", "samples.npy", "snapshots.npy", "config.toml"}) {
+    ASSERT_EQ(fs::exists(one / name), fs::exists(other / name)) << what << ": " << name;
+    if (!fs::exists(one / name)) continue;
+    EXPECT_EQ(io::read_file(one / name), io::read_file(other / name)) << what << ": " << name;
+  }
+  EXPECT_EQ(summary_of(one), summary_of(other)) << what;
+  ASSERT_EQ(fs::exists(one / "metrics.csv"), fs::exists(other / "metrics.csv")) << what;
+  if (!fs::exists(one / "metrics.csv")) return;
+  EXPECT_EQ(without_seconds(one / "metrics.csv"), without_seconds(other / "metrics.csv")) << what;
+}
+
+std::string name_of(const Job& job) { return std::to_string(job.ranks) + "x" + std::to_string(job.threads); }
+
+const std::vector<Job> all_jobs{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {4, 1}};
+const std::vector<Job> some_jobs{{1, 2}, {2, 1}, {3, 1}};
+
+// Runs an experiment on each, and half of it on one and the rest on the next.
+void expect_the_same(const Words& words, std::int64_t steps, const std::vector<Job>& jobs, bool from_each) {
+  const Folder folder;
+  const auto run = [&](const Job& job, const std::string& output, std::int64_t until, bool resume) {
+    const Result r = run_job(job, folder.path(),
+                             Words{"run"} + words +
+                                 Words{"--steps", std::to_string(until), "--output", output, "--quiet", "--no-report"} +
+                                 (resume ? Words{"--resume"} : Words{}));
+    ASSERT_EQ(r.code, 0) << name_of(job) << ": " << r.err;
+  };
+  run({1, 1}, "one", steps, false);
+  for (const Job& job : jobs) {
+    run(job, name_of(job), steps, false);
+    expect_same_files(folder.path() / "one", folder.path() / name_of(job), words[0] + " on " + name_of(job));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string half = "half-" + name_of(jobs[i]);
+    run(jobs[i], half, steps / 2, false);
+    for (std::size_t k = from_each ? 0 : (i + 1) % jobs.size(); k < jobs.size(); ++k) {
+      if (from_each ? k == i : k != (i + 1) % jobs.size()) continue;
+      const std::string output = half + "-then-" + name_of(jobs[k]);
+      fs::copy(folder.path() / half, folder.path() / output, fs::copy_options::recursive);
+      run(jobs[k], output, steps, true);
+      expect_same_files(folder.path() / "one", folder.path() / output, words[0] + " " + output);
+    }
+    if (!from_each) break;
+  }
+}
+
+// 1,500 particles are six blocks, the last one not full.
+const Words reward{"langevin-reward", "--set", "particles=1500", "--set", "snapshots=[0,7]"};
+
+TEST(Mpi, TheRewardExperimentHasTheSameBytesFromAnyJob) { expect_the_same(reward, 60, all_jobs, true); }
+
+TEST(Mpi, EveryMethodHasTheSameBytes) {
+  for (const char* method : {"langevin-initial", "guided", "langevin-optimised", "nested", "unrolled"})
+    expect_the_same(reward + Words{"--set", std::string("method=") + method}, 40, some_jobs, false);
+  expect_the_same(reward + Words{"--set", "order=authors"}, 40, {{3, 1}}, false);
+}
+
+TEST(Mpi, EnergyBasedModelsHaveTheSameBytes) {
+  for (const char* name : {"ebm-wells", "ebm-mixture"})
+    expect_the_same({name, "--set", "particles=1500"}, 40, some_jobs, false);
+}
+
+const Words mixture{"denoising-mixture",
+                    "--set",
+                    "comparison.settings=[]",
+                    "--set",
+                    "batch=1100",
+                    "--set",
+                    "steps_per_sample=16",
+                    "--set",
+                    "slots=4"};
+
+TEST(Mpi, TheDenoisingMixtureHasTheSameBytesFromAnyJob) { expect_the_same(mixture, 16, all_jobs, true); }
+
+TEST(Mpi, EveryLoopOfDenoisingHasTheSameBytes) {
+  expect_the_same(mixture + Words{"--set", "loop=nested", "--set", "slots=1"}, 16, some_jobs, false);
+  expect_the_same(mixture + Words{"--set", "loop=queue-cold"}, 16, some_jobs, false);
+  expect_the_same(mixture + Words{"--set", "keep_every=3"}, 16, some_jobs, false);
+  expect_the_same(mixture + Words{"--set", "loop=double-queue", "--set", "dynamics=ode", "--set", "slots=16"}, 40,
+                  some_jobs, false);
+}
+
+// Our lines on stderr; launchers add their own.
+std::vector<std::string> our_lines(const std::string& err) {
+  std::vector<std::string> found;
+  std::istringstream text(err);
+  for (std::string line; std::getline(text, line);)
+    if (line.starts_with("implicit-diffusion: ")) found.push_back(line);
+  return found;
+}
+
+TEST(Mpi, AnErrorIsOneLineAndItsExitCode) {
+  const Folder folder;
+  fs::create_directory(folder.path() / "full");
+  std::ofstream(folder.path() / "full" / "mine.txt") << "mine";
+  std::ofstream(folder.path() / "bad.npy") << "no array";
+  struct Row {
+    Words words;
+    int code;
+    const char* says;
+  };
+  for (const Row& row :
+       {Row{{"run", "nothing"}, 2, "no experiment is called"}, Row{{"run", "missing.toml"}, 66, "missing.toml"},
+        Row{{"run", "langevin-reward", "--set", "start.samples=bad.npy"}, 65, "bad.npy"},
+        Row{{"run", "langevin-reward", "--output", "full"}, 73, "full"},
+        Row{{"run", "langevin-reward", "--resume", "--output", "none"}, 66, "none"},
+        Row{{"run", "langevin-reward", "--set", "step_size=100", "--output", "diverged"}, 70, "diverged at step"}}) {
+    const Result r = run_job({3, 1}, folder.path(), row.words + Words{"--quiet", "--no-report"});
+    EXPECT_EQ(r.code, row.code) << r.err;
+    const auto lines = our_lines(r.err);
+    ASSERT_EQ(lines.size(), 1U) << r.err;
+    EXPECT_NE(lines[0].find(row.says), std::string::npos) << lines[0];
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+}
+
+// A list, a check, a report are made once.
+TEST(Mpi, OtherCommandsSpeakOnce) {
+  const Folder folder;
+  const Launch job = launch_of({3, 1}, folder.path(), {});
+  Words words = job.arguments;
+  words.resize(words.size() - 2);
+  Launch list = job;
+  list.arguments = words + Words{"list"};
+  const Result several = Process(list).wait(), one = Process({.arguments = {"list"}, .folder = folder.path()}).wait();
+  EXPECT_EQ(several.code, 0);
+  EXPECT_EQ(several.out, one.out);
+}
+
+// The processes of ours that work in a folder.
+std::vector<pid_t> ranks_in(const fs::path& folder) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::error_code gone;
+    if (fs::read_symlink(entry.path() / "cwd", gone) != fs::canonical(folder) || gone) continue;
+    if (fs::read_symlink(entry.path() / "exe", gone) == fs::canonical(IMPLICIT_DIFFUSION_PROGRAM))
+      found.push_back(std::stoi(name));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// Waits until a run has a checkpoint; its ranks then.
+std::vector<pid_t> wait_for_checkpoint(const fs::path& run, std::size_t ranks) {
+  for (int i = 0; i < 3000; ++i) {
+    const auto found = ranks_in(run.parent_path());
+    if (found.size() == ranks && !io::list_directory(run / "checkpoints").empty()) return found;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ADD_FAILURE() << "the run did not get going";
+  return {};
+}
+
+const Words long_run{"run",   "langevin-reward",     "--set",   "particles=1500",
+                     "--set", "checkpoint_every=50", "--quiet", "--no-report"};
+
+// A process that is killed ends the job, which goes on from its last checkpoint to the same bytes.
+TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) {
+  const Folder folder;
+  const int kills = std::getenv("IMPLICIT_DIFFUSION_KILLS") ? std::atoi(std::getenv("IMPLICIT_DIFFUSION_KILLS")) : 4;
+  const Words finish{"--steps", "3000"};
+  ASSERT_EQ(run_job({1, 1}, folder.path(), long_run + finish + Words{"--output", "one"}).code, 0);
+  std::mt19937 random(1);
+  for (int k = 0; k < kills; ++k) {
+    const Job job{2 + random() % 3, 1};
+    const Words words = long_run + Words{"--output", "killed"};
+    {
+      Process p(launch_of(job, folder.path(), words + Words{"--steps", "100000000", "--overwrite"}));
+      const auto ranks = wait_for_checkpoint(folder.path() / "killed", job.ranks);
+      ASSERT_EQ(ranks.size(), job.ranks);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
+      ::kill(ranks[random() % ranks.size()], SIGKILL);
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_NE(p.wait().code, 0);
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    }
+    // It may have gone beyond the last step of the other: then both go on to one that neither has reached.
+    const Words more =
+        io::list_directory(folder.path() / "killed" / "checkpoints").empty() ? Words{} : Words{"--resume"};
+    std::int64_t reached = 0;
+    for (const fs::path& c : io::list_directory(folder.path() / "killed" / "checkpoints"))
+      reached = std::max(reached, static_cast<std::int64_t>(std::atoll(c.filename().string().c_str() + 5)));
+    const std::string last = std::to_string((std::max<std::int64_t>(reached, 3000) + 999) / 1000 * 1000);
+    ASSERT_EQ(run_job({1, 1}, folder.path(), long_run + Words{"--steps", last, "--output", "one", "--overwrite"}).code,
+              0);
+    const Result r = run_job({2 + random() % 3, 1}, folder.path(), words + Words{"--steps", last} + more);
+    ASSERT_EQ(r.code, 0) << r.err;
+    expect_same_files(folder.path() / "one", folder.path() / "killed", "after kill " + std::to_string(k));
+  }
+}
+
+// SIGUSR1, which mpirun passes on: the state is written, and the exit code is that of SIGTERM.
+TEST(Mpi, SigusrWritesTheStateAndEnds) {
+  const Folder folder;
+  Process p(launch_of({3, 1}, folder.path(), long_run + Words{"--steps", "100000000", "--output", "stopped"}));
+  (void)wait_for_checkpoint(folder.path() / "stopped", 3);
+  p.send(SIGUSR1);
+  const Result r = p.wait(30);
+  EXPECT_EQ(r.code, 143) << r.err;
+  const Json s = Json::parse(io::read_file(folder.path() / "stopped" / "summary.json"));
+  EXPECT_EQ(s["status"], "interrupted");
+  EXPECT_EQ(s["processes"], 3);
+  EXPECT_TRUE(fs::exists(folder.path() / "stopped" / "checkpoints" /
+                         ("step-" + std::to_string(s["steps"].get<std::int64_t>()) + ".checkpoint")));
+}
+
+// One that is stopped is not waited for forever: the others say for whom they waited.
+TEST(Mpi, AProcessThatDoesNotAnswerEndsTheJob) {
+  const Folder folder;
+  for (const std::size_t silent : {0, 2}) {
+    const std::string output = "hung-" + std::to_string(silent);
+    Process p(launch_of({3, 1}, folder.path(), long_run + Words{"--steps", "100000000", "--output", output},
+                        {"IMPLICIT_DIFFUSION_MPI_TIMEOUT=3"}));
+    const auto ranks = wait_for_checkpoint(folder.path() / output, 3);
+    ASSERT_EQ(ranks.size(), 3U);
+    ::kill(ranks[silent], SIGSTOP);
+    const Result r = p.wait(30);
+    ::kill(ranks[silent], SIGKILL);
+    EXPECT_EQ(r.code, 74) << r.err;
+    const auto lines = our_lines(r.err);
+    ASSERT_EQ(lines.size(), 1U) << r.err;
+    EXPECT_NE(lines[0].find("for rank " + std::to_string(silent) + ", which does not answer"), std::string::npos)
+        << lines[0];
+  }
+}
+
+// Without its plug-in, or where MPI does not connect what a launcher has started, no copies of a run are made.
+TEST(Mpi, CopiesOfARunAreRefused) {
+  const Folder folder;
+  const fs::path copy = folder.path() / "implicit-diffusion";
+  fs::copy_file(IMPLICIT_DIFFUSION_PROGRAM, copy);
+  Launch alone{.arguments = {"run", "langevin-reward"},
+               .folder = folder.path(),
+               .environment = {"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=0"},
+               .program = copy};
+  Result r = Process(alone).wait();
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("built without MPI"), std::string::npos) << r.err;
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+  Launch unconnected{.arguments = {"run", "langevin-reward"},
+                     .folder = folder.path(),
+                     .environment = {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=0"}};
+  r = Process(unconnected).wait();
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("--mpi=pmix"), std::string::npos) << r.err;
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+}
+
+}  // namespace
+}  // namespace program_test
