@@ -7,6 +7,7 @@
 #include "implicit_diffusion/loop/nested.hpp"
 #include "implicit_diffusion/loop/queue.hpp"
 #include "implicit_diffusion/optimizer/adam.hpp"
+#include "implicit_diffusion/optimizer/gradient_descent.hpp"
 #include "torch/images.hpp"
 
 #include <gtest/gtest.h>
@@ -171,6 +172,33 @@ TEST(NetworkLoops, ShardsOfAnySizeAgree) {
     EXPECT_LT(relative(gradients[i], gradients[0]), 1e-5);
     EXPECT_LT(relative(ends[i].x(), ends[0].x()), 1e-5);
   }
+}
+
+// Ten steps of gradient descent: what shards change in theta is small against what the steps change.
+TEST(NetworkLoops, ShardsOfAnySizeLeadToTheSamePlace) {
+  std::vector<at::Tensor> ends;
+  at::Tensor start;
+  double rate = 0;  // by which the first step is a thousandth of theta: a network that nobody trained has steep slopes
+  for (const std::size_t shard : {4, 8, 16}) {
+    const Images images(at::kFloat, 19, shard);
+    Chain chain(images.steps(Prediction::epsilon), images.grid, {}, frozen_at(images.frozen));
+    DenoisingEngine<NetworkSteps> engine(chain, near_one, objective);
+    if (rate == 0) {
+      Batch b = Batch::of(images.start);
+      fresh.draw(b, 0);
+      TensorParameters gradient = zeros_like(images.theta);
+      engine.sample_and_estimate(b, images.theta, {}, gradient);
+      rate = 1e-3 * (images.theta.read().norm() / gradient.read().norm()).item<double>();
+    }
+    State<Batch, GradientDescent, TensorParameters> s{0, images.theta, Batch::of(images.start), {{rate}}};
+    ASSERT_EQ(nested_loop(engine, engine, fresh, s, {.steps = 10, .inner_steps = 1, .warm_start = false}).status,
+              Status::completed);
+    start = images.theta.read();
+    ends.push_back(s.theta.read());
+  }
+  const double change = (ends[0] - start).norm().item<double>();
+  EXPECT_GT(change, 1e-3 * start.norm().item<double>()) << "too small to see anything but rounding";
+  for (const std::size_t i : {1, 2}) EXPECT_LT((ends[i] - ends[0]).norm().item<double>(), 1e-4 * change);
 }
 
 // A sample's path depends neither on its neighbours nor on the size of the batch, whole shards or not.
