@@ -123,8 +123,10 @@ void add_portable_bits(CLI::App* command, bool& portable) {
 }
 
 int dispatch(int argc, char** argv) {
-  // A run is made by all processes that a launcher starts; everything else by the first.
-  if (!is_first() && (argc < 2 || argv[1] != std::string_view("run"))) return 0;
+  // A run is made by all processes that a launcher starts, and they are what `bench` measures; everything else is for
+  // the first.
+  const std::string_view word = argc > 1 ? argv[1] : "";
+  if (!is_first() && word != "run" && word != "bench") return 0;
   for (const NetworkCommand& c : network_commands)
     if (argc > 1 && argv[1] == std::string_view(c.name)) become_networks(c.name);
   start_networks();

@@ -48,8 +48,16 @@ std::pair<pid_t, io::Descriptor> start_helper(const std::filesystem::path& helpe
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::string name = helper.native(), argument = folder.native();
   char* const words[] = {name.data(), argument.data(), nullptr};
+  // It is no process of an MPI job, whatever this one is.
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (!text.starts_with("OMPI_") && !text.starts_with("PMI") && !text.starts_with("SLURM_"))
+      environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, name.c_str(), &files, &attributes, words, environ);
+  const int error = ::posix_spawn(&pid, name.c_str(), &files, &attributes, words, environment.data());
   posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error == ENOENT || error == ENOTDIR)

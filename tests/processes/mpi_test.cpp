@@ -145,6 +145,52 @@ TEST(Mpi, EveryLoopOfDenoisingHasTheSameBytes) {
                   some_jobs, false);
 }
 
+TEST(Mpi, StatesOfAChainHaveTheSameBytes) {
+  expect_the_same({"finite-state", "--set", "states=60", "--set", "width=6", "--set", "particles=1500", "--set",
+                   "timing.dense=[10]", "--set", "timing.banded=[100]"},
+                  40, some_jobs, false);
+}
+
+// Every run of a folder with many: itself, and those in it.
+void expect_same_trees(const fs::path& one, const fs::path& other, const std::string& what) {
+  std::size_t runs = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(one)) {
+    if (entry.path().filename() != "summary.json") continue;
+    const fs::path run = entry.path().parent_path();
+    ++runs;
+    ASSERT_TRUE(fs::exists(other / fs::relative(run, one) / "summary.json")) << what << ": " << run;
+    expect_same_files(run, other / fs::relative(run, one), what + ": " + run.string());
+  }
+  EXPECT_GT(runs, 0U);
+}
+
+// Whole runs are handed to processes: repeats, settings, and queues of a solvable diffusion. What one job has made,
+// another one goes on with.
+TEST(Mpi, ManyRunsHaveTheSameBytes) {
+  for (const Words& words :
+       {reward + Words{"--steps", "30", "--repeats", "5"},
+        Words{"langevin-comparison", "--quick", "--steps", "20", "--set", "particles=300", "--repeats", "2"},
+        Words{"denoising-mixture", "--steps", "12", "--set", "batch=300", "--set", "steps_per_sample=64", "--set",
+              "comparison.settings=[\"slots=4\", \"slots=1\", \"loop=queue-cold slots=4\"]"},
+        Words{"denoising-gaussian", "--set", "horizons=[1.0, 2.0]", "--set", "etas=[0.1]", "--set", "path_horizon=1.0",
+              "--set", "repeats=5"},
+        Words{"rates", "--set", "discrete.steps=[100, 200]", "--set", "flow.times=[10.0, 20.0]"}}) {
+    const Folder folder;
+    const auto run = [&](const Job& job, const std::string& output, const Words& more = {}) {
+      const Result r = run_job(job, folder.path(),
+                               Words{"run"} + words + Words{"--output", output, "--quiet", "--no-report"} + more);
+      ASSERT_EQ(r.code, 0) << name_of(job) << ": " << r.err;
+    };
+    run({1, 1}, "one");
+    for (const Job& job : some_jobs) {
+      run(job, name_of(job));
+      expect_same_trees(folder.path() / "one", folder.path() / name_of(job), words[0] + " on " + name_of(job));
+    }
+    run({2, 1}, "3x1", {"--resume"});
+    expect_same_trees(folder.path() / "one", folder.path() / "3x1", words[0] + " resumed");
+  }
+}
+
 // Our lines on stderr; launchers add their own.
 std::vector<std::string> our_lines(const std::string& err) {
   std::vector<std::string> found;

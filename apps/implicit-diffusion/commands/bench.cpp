@@ -6,6 +6,7 @@
 // and its exponentials: these are timed alone, in the same amounts, and the step is compared with their sum.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
 #include "finite_state/timing.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
@@ -332,6 +333,8 @@ std::string finite_gradients() {
 
 int bench(const ChosenIsa& isa) {
   choose_isa(isa);
+  start_processes();
+  if (processes()) return bench_processes();
   const std::string machine = kernel_says("/proc/cpuinfo", "model name");
   std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n",
                                  machine.empty() ? "unknown processor" : machine, std::thread::hardware_concurrency(),

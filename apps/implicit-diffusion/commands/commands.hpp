@@ -34,6 +34,7 @@ int run(const RunOptions& o);
 int report(const ReportOptions& o);
 int show_data(const ShowDataOptions& o);
 int bench(const ChosenIsa& isa);
+int bench_processes();  // of a job with several
 int show_model(const ShowModelOptions& o);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named
 

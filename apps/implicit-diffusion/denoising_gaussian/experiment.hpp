@@ -41,6 +41,7 @@ class DenoisingGaussianExperiment final : public ExperimentOf<DenoisingGaussianC
   std::vector<Problem> standard_checks() const override;
   // It repeats each of its loops already.
   Repeats repeats() const override { return {.key = "repeats", .refusal = {}}; }
+  bool is_shared() const override { return true; }
 };
 
 // A queue of samples without warm start (Algorithm 7), for 2 M steps.

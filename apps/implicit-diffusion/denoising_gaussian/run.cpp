@@ -3,6 +3,7 @@
 #include "experiment/runs.hpp"
 #include "experiment/table_reader.hpp"
 #include "experiment/task_pool.hpp"
+#include "experiment/together.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "implicit_diffusion/loop/queue.hpp"
@@ -17,15 +18,45 @@ namespace {
 
 using namespace implicit_diffusion;
 
-// All repeats of one setting.
+// Queues as a message to other processes, and back.
+std::string pack(const std::vector<SampledQueue>& queues) {
+  Json all = Json::array();
+  for (const SampledQueue& q : queues)
+    all.push_back({static_cast<int>(q.outcome.status), q.outcome.divergence ? q.outcome.divergence->step : -1,
+                   q.evaluations, q.theta});
+  return all.dump();
+}
+std::vector<SampledQueue> unpack_queues(const std::string& message) {
+  std::vector<SampledQueue> queues;
+  for (const Json& j : Json::parse(message)) {
+    SampledQueue& q = queues.emplace_back();
+    q.outcome.status = static_cast<Status>(j[0].get<int>());
+    if (const std::int64_t step = j[1]; step >= 0) q.outcome.divergence = Divergence{{}, step, 0, 0};
+    q.evaluations = j[2];
+    for (const Json& v : j[3]) q.theta.push_back(v.is_number() ? v.get<double>() : Figures::none);
+  }
+  return queues;
+}
+
+// All repeats of one setting. Of several processes, each makes every so many-th of them.
 std::vector<SampledQueue> run_setting(const DenoisingGaussianConfiguration& c, const GaussianDenoising& model,
                                       std::size_t setting, const RunContext& context, Progress& progress) {
-  std::vector<SampledQueue> queues(static_cast<std::size_t>(c.repeats));
-  run_tasks(queues.size(), context.threads, [&](std::size_t r) {
+  const std::size_t ranks = context.processes ? context.processes->ranks() : 1;
+  const std::size_t rank = context.processes ? context.processes->rank() : 0;
+  const auto all = static_cast<std::size_t>(c.repeats);
+  std::vector<SampledQueue> own((all + ranks - 1 - rank) / ranks);
+  run_tasks(own.size(), context.threads, [&](std::size_t i) {
     Progress::Loop loop(&progress, c.slots(model.horizon));
-    queues[r] = sampled_queue(c, model, setting, r, context.stop, [&](std::int64_t step) { loop(step); });
+    own[i] = sampled_queue(c, model, setting, i * ranks + rank, context.stop, [&](std::int64_t step) { loop(step); });
     progress.finish_run();
   });
+  if (!context.processes) return own;
+  std::vector<SampledQueue> queues(all);
+  const std::vector<std::string> messages = from_all(context.processes, pack(own));
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const std::vector<SampledQueue> theirs = unpack_queues(messages[r]);
+    for (std::size_t i = 0; i < theirs.size(); ++i) queues[i * ranks + r] = theirs[i];
+  }
   return queues;
 }
 
@@ -117,8 +148,8 @@ std::string closed_form_rates(const DenoisingGaussianConfiguration& c) {
 }
 
 FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& context) {
-  FinishedParts parts(c, context.folder, 0, context.resume, context.quiet);  // steps are not a key of it
-  double work = 0;                                                           // a step of a queue moves all of its slots
+  FinishedParts parts(c, context, 0);  // steps are not a key of it
+  double work = 0;                     // a step of a queue moves all of its slots
   for (const double horizon : c.horizons) work += 2.0 * c.slots(horizon) * c.slots(horizon);
   const auto loops = static_cast<double>(c.repeats), etas = static_cast<double>(c.etas.size());
   Progress progress(c.experiment, static_cast<std::size_t>(c.repeats) * c.etas.size() * c.horizons.size(),
@@ -159,7 +190,8 @@ FinishedRun run_once(const DenoisingGaussianConfiguration& c, const RunContext& 
   s.status = to_string(status);
   s.seconds = parts.seconds();
   s.more = json_of(c, results);
-  io::write_file(context.folder / "summary.json", to_json(s));
+  if (context.processes) s.processes = context.processes->ranks();
+  context.write("summary.json", to_json(s));
 
   done.table = fmt::format("{}: {} in {:.2f} s\n", c.experiment, s.status, s.seconds);
   done.table += fmt::format("  {:>8}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "eta", "horizon", "theta(2T)", "error",

@@ -45,6 +45,50 @@ Json json_of(const DenoisingRow& r) {
 
 }  // namespace
 
+namespace {
+
+Json list_of(const DenoisingCost& c) { return {c.evaluations, c.products, c.frozen_evaluations, c.frozen_products}; }
+DenoisingCost cost_of(const Json& j) { return {j[0], j[1], j[2], j[3]}; }
+double number_of(const Json& j) { return j.is_number() ? j.get<double>() : Figures::none; }
+
+}  // namespace
+
+std::string pack(const DenoisingRow& r) {
+  Json warnings = Json::array();
+  for (const Warning& w : r.warnings) warnings.push_back({w.kind, w.message});
+  return Json{{"status", r.status},
+              {"steps", r.steps},
+              {"theta", r.theta},
+              {"figures",
+               {json_number(r.figures.reward), json_number(r.figures.exact_reward), json_number(r.figures.exact_kl)}},
+              {"path_kl", json_number(r.path_kl)},
+              {"seconds", r.seconds},
+              {"cost", list_of(r.cost)},
+              {"step_cost", list_of(r.step_cost)},
+              {"memory_bytes", r.memory_bytes},
+              {"warnings", std::move(warnings)}}
+      .dump();
+}
+
+DenoisingRow unpack_row(const DenoisingConfiguration& c, const std::string& message) {
+  const Json j = Json::parse(message);
+  DenoisingRow r{.configuration = &c,
+                 .status = j["status"].get<std::string>(),
+                 .steps = j["steps"],
+                 .law = c.model().law(j["theta"].get<std::vector<double>>()),
+                 .theta = j["theta"].get<std::vector<double>>(),
+                 .figures = {.reward = number_of(j["figures"][0]),
+                             .exact_reward = number_of(j["figures"][1]),
+                             .exact_kl = number_of(j["figures"][2])},
+                 .path_kl = number_of(j["path_kl"]),
+                 .seconds = j["seconds"],
+                 .cost = cost_of(j["cost"]),
+                 .step_cost = cost_of(j["step_cost"]),
+                 .memory_bytes = j["memory_bytes"]};
+  for (const Json& w : j["warnings"]) r.warnings.push_back({w[0].get<std::string>(), w[1].get<std::string>()});
+  return r;
+}
+
 LawDistance distance(const GaussianMixture& a, const GaussianMixture& b) {
   LawDistance d;
   for (std::size_t i = 0; i < a.weights.size(); ++i) {

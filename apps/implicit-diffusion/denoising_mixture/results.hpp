@@ -31,6 +31,10 @@ struct DenoisingRow {
 };
 using DenoisingRows = std::vector<std::optional<DenoisingRow>>;  // one is missing where an interrupt came before it
 
+// A row as a message to another process, and back.
+std::string pack(const DenoisingRow& row);
+DenoisingRow unpack_row(const DenoisingConfiguration& configuration, const std::string& message);
+
 // How far a law is from the tilted one: the largest differences of its weights and of the coordinates of its means.
 struct LawDistance {
   double weights = 0, means = 0;

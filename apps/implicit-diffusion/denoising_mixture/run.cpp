@@ -279,7 +279,6 @@ FinishedRun run_single(const DenoisingConfiguration& c, const RunContext& contex
 
 int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions& o) {
   const DenoisingComparison& e = experiment.configuration();
-  if (!is_first()) return 0;
   const std::size_t threads = thread_count(o);
   const Interrupt interrupt;
   const OpenFolder folder(o, e);
@@ -309,19 +308,25 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
     progress.say(fmt::format("{} of {} runs have a checkpoint and continue from it", begun, e.settings.size()));
   }
   DenoisingRows rows(e.settings.size());
-  run_in_folders(
-      folders, threads, o.resume, interrupt.token(), &progress, [&](std::size_t k, const RunContext& context) {
-        const auto& setting = e.settings[order[k]];
-        const DenoisingRow& r = rows[order[k]].emplace(Run(setting.configuration, context).run());
-        io::write_file(context.folder / "summary.json",
-                       to_json(summary_of(setting.configuration, {r}, context.threads)));
-        progress.say(
-            fmt::format("{} {} after {} steps", setting.folder, r.status == "completed" ? "done" : r.status, r.steps));
-      });
+  run_in_folders(folders, threads, o.resume, interrupt.token(), &progress,
+                 [&](std::size_t k, const RunContext& context) {
+                   const auto& setting = e.settings[order[k]];
+                   const DenoisingRow& r = rows[order[k]].emplace(Run(setting.configuration, context).run());
+                   io::write_file(context.folder / "summary.json",
+                                  to_json(summary_of(setting.configuration, {r}, context.threads)));
+                   progress.say(fmt::format("{} {} after {} steps", setting.folder,
+                                            r.status == "completed" ? "done" : r.status, r.steps));
+                 },
+                 {[&](std::size_t k) { return pack(*rows[order[k]]); },
+                  [&](std::size_t k, const std::string& message) {
+                    rows[order[k]] = unpack_row(e.settings[order[k]].configuration, message);
+                  }});
   progress.finish();
+  if (!is_first()) return 0;
   if (o.resume) write_configuration(folder.path, e);
 
   Summary s = summary_of(e.single, rows, threads);
+  if (processes()) s.processes = processes()->ranks();
   s.status = "completed";
   s.seconds = before + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const DenoisingRow* diverged = nullptr;

@@ -64,18 +64,22 @@ bool Checkpoints::resume(std::int64_t steps, bool quiet, const std::function<std
   return c.has_value();
 }
 
-FinishedParts::FinishedParts(const Common& c, const std::filesystem::path& folder, std::int64_t steps, bool resume,
-                             bool quiet)
-    : folder_(folder / "checkpoints"), configuration_(c.without_steps()), steps_(steps) {
-  if (!resume) return;
-  found_ = newest_checkpoint(c, folder, quiet);
+FinishedParts::FinishedParts(const Common& c, const RunContext& context, std::int64_t steps)
+    : folder_(context.folder / "checkpoints"),
+      writes_(context.writes()),
+      configuration_(c.without_steps()),
+      steps_(steps) {
+  if (!context.resume) return;
+  const std::filesystem::path& folder = context.folder;
+  const bool quiet = context.quiet;
+  found_ = newest_checkpoint(c, folder, quiet, context.processes);
   if (found_) {
     before_ = found_->number<double>("seconds");
     if (found_->contains("steps")) refuse_fewer_steps(steps, found_->number<std::int64_t>("steps"), folder);
     for (const std::string& name : split(found_->text("parts"), '\n')) parts_[name] = found_->numbers<double>(name);
     if (!quiet) print_error(fmt::format("{}: continues with {} parts done\n", c.experiment, parts_.size()));
   }
-  write_configuration(folder, c);
+  if (writes_) write_configuration(folder, c);
 }
 
 std::optional<std::vector<double>> FinishedParts::find(const std::string& name) const {
@@ -87,6 +91,7 @@ std::optional<std::vector<double>> FinishedParts::find(const std::string& name) 
 void FinishedParts::keep(const std::string& name, const std::vector<double>& numbers) {
   const std::lock_guard lock(mutex_);
   parts_[name] = numbers;
+  if (!writes_) return;
   io::CheckpointWriter c;
   std::string names;
   for (const auto& [part, its_numbers] : parts_) {

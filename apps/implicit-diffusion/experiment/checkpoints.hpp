@@ -70,7 +70,8 @@ class FinishedParts {
   // To resume is to begin with what the newest whole checkpoint has, to say how much that is, and to write the
   // configuration. Throws a data Error where there are checkpoints and none is whole, or where it is one of another
   // configuration; a usage Error where its parts are of more than `steps` steps.
-  FinishedParts(const Common& c, const std::filesystem::path& folder, std::int64_t steps, bool resume, bool quiet);
+  // The processes that share a run keep the same parts, and the first one writes them.
+  FinishedParts(const Common& c, const RunContext& context, std::int64_t steps);
 
   // The numbers of a part that is finished. May be called from several threads, as keep may.
   std::optional<std::vector<double>> find(const std::string& name) const;
@@ -84,6 +85,7 @@ class FinishedParts {
 
  private:
   std::filesystem::path folder_;
+  bool writes_;
   mutable std::mutex mutex_;
   std::string configuration_;
   std::int64_t steps_;

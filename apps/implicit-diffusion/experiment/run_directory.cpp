@@ -189,12 +189,15 @@ void write_configuration(const fs::path& folder, const Common& c) {
 }
 
 OpenFolder::OpenFolder(const RunOptions& o, const Common& c) : path(output_folder(o, c)) {
-  if (o.resume) {
-    resume(c);
-  } else {
-    make(o.overwrite);
-    write_configuration(path, c);
-  }
+  from_first(processes(), [&] {
+    if (o.resume) {
+      resume(c);
+    } else {
+      make(o.overwrite);
+      write_configuration(path, c);
+    }
+    return "";
+  });
 }
 
 OpenFolder::Undo::~Undo() {

@@ -70,15 +70,18 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
   std::vector<std::optional<FinishedRun>> results(seeds.size());
   std::mutex mutex;
   std::size_t finished = 0;
-  run_in_folders(folders, threads, o.resume, interrupt.token(), &progress,
-                 [&](std::size_t i, const RunContext& context) {
-                   results[i] = run(i, context);
-                   const std::string& status = results[i]->summary.status;
-                   const std::lock_guard lock(mutex);
-                   progress.say(fmt::format("seed {} {}, {} of {}", seeds[i]->seed,
-                                            status == "completed" ? "done" : status, ++finished, seeds.size()));
-                 });
+  run_in_folders(
+      folders, threads, o.resume, interrupt.token(), &progress,
+      [&](std::size_t i, const RunContext& context) {
+        results[i] = run(i, context);
+        const std::string& status = results[i]->summary.status;
+        const std::lock_guard lock(mutex);
+        progress.say(fmt::format("seed {} {}, {} of {}", seeds[i]->seed, status == "completed" ? "done" : status,
+                                 ++finished, seeds.size()));
+      },
+      finished_runs(results));
   progress.finish();
+  if (!is_first()) return 0;
   if (o.resume) write_configuration(folder, first);
 
   std::vector<Summary> summaries;
@@ -89,6 +92,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
   if (summaries.size() < seeds.size() && over.status == "completed") over.status = "interrupted";
   over.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   over.threads = threads;
+  if (processes()) over.processes = processes()->ranks();
   io::write_file(folder / "summary.json", to_json(over, summaries));
 
   if (!o.no_report) io::write_file(folder / "report.html", experiment.report(folder));
@@ -128,26 +132,72 @@ void RunContext::say_if_fewer(std::size_t started) const {
     progress->say(fmt::format("{} of {} threads could be started; the results are the same", started, threads));
 }
 
+namespace {
+
+// An Error as a message, and back.
+std::string pack(const Error& e) { return Json{static_cast<int>(e.kind()), e.where(), e.reason()}.dump(); }
+Error unpack_error(const std::string& message) {
+  const Json j = Json::parse(message);
+  return {static_cast<ErrorKind>(j[0].get<int>()), j[1].get<std::string>(), j[2].get<std::string>()};
+}
+
+}  // namespace
+
 void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,
-                    Progress* progress, const std::function<void(std::size_t, const RunContext&)>& run) {
-  const std::size_t at_once = std::min(threads, runs.size());
-  run_tasks(
-      runs.size(), at_once,
-      [&](std::size_t i) {
-        const FolderRun& r = runs[i];
-        io::make_directory(r.folder);
-        if (std::error_code none; !resume || !fs::exists(r.folder / "config.toml", none))
-          write_configuration(r.folder, *r.configuration);
-        run(i, {.folder = r.folder,
-                .threads = threads / at_once,
-                .resume = resume,
-                .shortened = r.shortened,
-                .stop = stop,
-                .progress = progress,
-                .weight = r.weight});
-        if (progress) progress->finish_run();
-      },
-      stop);
+                    Progress* progress, const std::function<void(std::size_t, const RunContext&)>& run,
+                    const RunResults& results) {
+  MpiJob* const job = processes();
+  const std::size_t ranks = job ? job->ranks() : 1;
+  const std::size_t at_once = std::min(threads, (runs.size() + ranks - 1) / ranks);
+  const auto run_one = [&](std::size_t i) {
+    const FolderRun& r = runs[i];
+    io::make_directory(r.folder);
+    if (std::error_code none; !resume || !fs::exists(r.folder / "config.toml", none))
+      write_configuration(r.folder, *r.configuration);
+    run(i, {.folder = r.folder,
+            .threads = threads / at_once,
+            .resume = resume,
+            .shortened = r.shortened,
+            .stop = stop,
+            .progress = progress,
+            .weight = r.weight});
+    if (progress) progress->finish_run();
+  };
+  if (!job) return run_tasks(runs.size(), at_once, run_one, stop);
+
+  constexpr char done = '+', failed = '-';
+  job->begin_tasks(runs.size());
+  run_tasks(at_once, at_once, [&](std::size_t) {
+    for (std::size_t i = 0; !stop.stop_requested() && (i = job->next_task()) < runs.size();) try {
+        run_one(i);
+        job->put_result(i, done + (job->rank() == 0 ? std::string() : results.pack(i)));
+      } catch (const Error& e) {
+        job->put_result(i, failed + pack(e));
+      }
+  });
+  const std::vector<std::string> messages = job->end_tasks();
+  std::optional<Error> failure;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].size() > 1 && messages[i][0] == done) results.unpack(i, messages[i].substr(1));
+    if (messages[i].empty() || messages[i][0] != failed) continue;
+    const Error e = unpack_error(messages[i].substr(1));
+    if (failure)
+      complain(e.what());
+    else
+      failure = e;
+  }
+  if (failure) throw Error(*failure);
+}
+
+RunResults finished_runs(std::vector<std::optional<FinishedRun>>& results) {
+  return {[&](std::size_t i) {
+            return Json{pack(results[i]->summary), results[i]->table, results[i]->complaints}.dump();
+          },
+          [&](std::size_t i, const std::string& message) {
+            const Json j = Json::parse(message);
+            results[i] = FinishedRun{unpack_summary(j[0].get<std::string>()), j[1].get<std::string>(),
+                                     j[2].get<std::vector<std::string>>()};
+          }};
 }
 
 std::vector<std::size_t> longest_first(std::size_t count, const std::function<double(std::size_t)>& work) {
@@ -169,16 +219,15 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
     throw Error(ErrorKind::usage, "--repeats",
                 fmt::format("{} runs from seed {} need seeds beyond {}", seeds.size(), c.seed, largest_seed));
   const Interrupt interrupt;
-  std::optional<OpenFolder> opened;
+  const OpenFolder opened(o, c);
+  const fs::path& folder = opened.path;
   from_first(processes(), [&] {
-    opened.emplace(o, c);
-    if (o.resume) require_same_seeds(opened->path, c.seed, seeds.size());
+    if (o.resume) require_same_seeds(folder, c.seed, seeds.size());
     return "";
   });
-  const fs::path folder = output_folder(o, c);
-  const bool shared = seeds.size() == 1 && experiment.is_shared();
-  if (!shared && !is_first()) return 0;
   if (seeds.size() > 1) return run_repeats(seeds, steps, o, folder, interrupt, run, experiment);
+  const bool shared = experiment.is_shared();
+  if (!shared && !is_first()) return 0;
 
   Progress progress(c.experiment, 1, static_cast<double>(steps), o.quiet);
   const FinishedRun r = run(0, {.folder = folder,

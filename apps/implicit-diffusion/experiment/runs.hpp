@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -56,9 +57,19 @@ struct FolderRun {
   double weight = 1;       // of its steps, for the time that is left
   bool shortened = false;  // by --quick
 };
-// They are spread over the threads first, in the given order, and what is left over goes into each.
+// What came of a run on another process than the first: a message that it sends, and what that one makes of it.
+struct RunResults {
+  std::function<std::string(std::size_t i)> pack;
+  std::function<void(std::size_t i, const std::string& message)> unpack;
+};
+// They are spread over the threads first, in the given order, and what is left over goes into each. The processes of a
+// job take them in this order, each the next when it has a thread free. There, a run that fails is named and the others
+// go on; when all have ended, the Error of the first is thrown.
 void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool resume, const std::stop_token& stop,
-                    Progress* progress, const std::function<void(std::size_t i, const RunContext& context)>& run);
+                    Progress* progress, const std::function<void(std::size_t i, const RunContext& context)>& run,
+                    const RunResults& results);
+// Of those that have a summary, a table and complaints.
+RunResults finished_runs(std::vector<std::optional<FinishedRun>>& results);
 // The places of `count` runs, those with the most work first, so that no thread is left with a long one at the end.
 std::vector<std::size_t> longest_first(std::size_t count, const std::function<double(std::size_t)>& work);
 

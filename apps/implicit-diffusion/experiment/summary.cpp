@@ -158,6 +158,29 @@ Summary read_summary(const std::string& text, const std::string& where) {
   return s;
 }
 
+std::string pack(const Summary& s) {
+  Summary bare = s;
+  bare.more = Json::object();
+  return Json{{"summary", json_of(bare)}, {"more", s.more}}.dump();
+}
+
+Summary unpack_summary(const std::string& message) {
+  const Json all = Json::parse(message);
+  const Json& j = all["summary"];
+  Summary s = read_summary(j.dump(), "message");
+  s.experiment = read_text(j, "experiment");
+  if (j["theta"].is_array()) s.theta = j["theta"].get<std::vector<double>>();
+  for (Reached& r : s.reached)
+    if (const Json& n = j["gradient_evaluations_at"][r.threshold]; n.is_number())
+      r.gradient_evaluations = n.get<std::int64_t>();
+  s.gradient_evaluations = j["gradient_evaluations"].is_null() ? -1 : j["gradient_evaluations"].get<std::int64_t>();
+  s.threads = j["threads"].get<std::uint64_t>();
+  s.isa = read_text(j, "isa");
+  if (j.contains("permutation")) s.permutation = j["permutation"].get<std::vector<std::size_t>>();
+  s.more = all["more"];
+  return s;
+}
+
 SummaryFile::SummaryFile(const std::filesystem::path& file)
     : where_(io::display(file)), json_(parse_object(io::read_file(file), where_)) {}
 

@@ -100,6 +100,10 @@ std::vector<Warning> read_warnings(const Json& summary);
 // with a status; figures that are missing are NaN, and texts empty.
 Summary read_summary(const std::string& text, const std::string& where);
 
+// A summary as a message to another process, and back: all of it.
+std::string pack(const Summary& s);
+Summary unpack_summary(const std::string& message);
+
 // The seconds of a run that was interrupted, from its folder; 0 where there is no telling.
 double seconds_so_far(const std::filesystem::path& folder);
 

@@ -1,11 +1,23 @@
 #include "experiment/together.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace program {
 
 using namespace implicit_diffusion;
+
+std::vector<std::string> from_all(Processes* processes, const std::string& own) {
+  if (!processes) return {own};
+  std::vector<std::size_t> sizes(processes->ranks(), sizeof(std::size_t)), each(processes->ranks());
+  each[processes->rank()] = own.size();
+  processes->gather(sizes, as_message(std::span(each)));
+  std::string all;
+  for (std::size_t r = 0; r < each.size(); ++r) all += r == processes->rank() ? own : std::string(each[r], ' ');
+  processes->gather(each, as_message(std::span(all)));
+  std::vector<std::string> texts;
+  for (std::size_t r = 0, at = 0; r < each.size(); at += each[r++]) texts.push_back(all.substr(at, each[r]));
+  return texts;
+}
 
 bool Together::operator()(bool wanted) {
   if (!processes_) return wanted;

@@ -7,8 +7,14 @@
 #include <chrono>
 #include <cstdint>
 #include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace program {
+
+// The texts of all of them, rank by rank.
+std::vector<std::string> from_all(implicit_diffusion::Processes* processes, const std::string& own);
 
 class Together {
  public:

@@ -28,6 +28,7 @@ class FiniteStateExperiment final : public ExperimentOf<FiniteStateConfiguration
   std::vector<Problem> checks() const override;
   std::vector<Problem> standard_checks() const override;
   Repeats repeats() const override { return {}; }
+  bool is_shared() const override { return true; }
 };
 
 }  // namespace program

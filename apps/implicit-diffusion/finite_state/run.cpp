@@ -1,6 +1,7 @@
 #include "experiment/checkpoints.hpp"
 #include "experiment/runs.hpp"
 #include "experiment/task_pool.hpp"
+#include "experiment/together.hpp"
 #include "experiment/warnings.hpp"
 #include "finite_state/experiment.hpp"
 #include "finite_state/timing.hpp"
@@ -78,15 +79,17 @@ void follow(Track& t, const FiniteStateConfiguration& c, const RingProblem& ring
       for (auto* figures : {&t.objective, &t.exact_reward, &t.kl}) figures->resize(t.steps.size(), Figures::none);
     }
   };
+  Together together(context.processes, context.stop);
   t.outcome = single_loop(
       sampler, estimator, s, {.steps = c.steps},
       [&](const auto& state) {
+        (void)together(false);
         if (state.step % c.log_every == 0) record(state);
         progress(state.step);
       },
-      context.stop);
+      together.stop());
   if (t.steps.back() != static_cast<double>(s.step)) record(s);
-  if constexpr (std::is_same_v<Population, StatePopulation>) t.samples = std::move(s.population);
+  if constexpr (std::is_same_v<Population, StatePopulation>) t.samples = whole(s.population);
 }
 
 // A loop that has ended, as numbers: all rows, then theta, then the states of its samples.
@@ -122,7 +125,7 @@ bool restore(Track& t, const FiniteStateConfiguration& c, std::size_t p, std::si
 }
 
 FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& context) {
-  FinishedParts parts(c, context.folder, c.steps, context.resume, context.quiet);
+  FinishedParts parts(c, context, c.steps);
   Workers workers(std::max<std::size_t>(context.threads, 2) - 1);  // one is left for the other loop
   context.say_if_fewer(context.threads > 1 ? workers.threads() + 1 : 1);
   const RingProblem ring = ring_problem(c.ring, c.reward, c.beta);
@@ -142,25 +145,26 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
     if (!context.quiet && !context.stop.stop_requested())
       context.progress->say(fmt::format("the loop with {} has ended", t.with));
   };
-  // The linear system takes most of the time: the two loops that have one run beside each other.
-  run_tasks(2, context.threads, [&](std::size_t i) {
+  // The linear system takes most of the time: the two loops that have one run beside each other. Those of several
+  // processes exchange messages, which must come in one order.
+  run_tasks(2, context.processes ? 1 : context.threads, [&](std::size_t i) {
     ChainGradient estimator(ring.chain, ring.objective);
     if (i == 0) {
       ChainSampler sampler(ring.chain);
       loop(tracks[0], sampler, estimator, uniform_distribution(c.ring.states), c.start);
     } else {
       ChainSampler sampler(ring.chain, {.noise = Noise(c.seed), .workers = &workers});
-      loop(tracks[1], sampler, estimator, spread_population(n, c.ring.states), c.start);
+      loop(tracks[1], sampler, estimator, spread_population(n, c.ring.states, context.processes), c.start);
     }
   });
   const RingPotential potential(c.ring.states, c.ring.harmonics);
   GibbsSampler sampler(potential, Graph::ring(c.ring.states, c.ring.width),
                        {.rule = c.rule, .noise = Noise(c.seed), .workers = &workers});
   GibbsGradient estimator(potential, ring.objective);
-  loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states), inner);
+  loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states, context.processes), inner);
   const double seconds = parts.seconds();
   std::vector<GradientTiming> timings;
-  if (!context.stop.stop_requested()) {
+  if (!context.stop.stop_requested() && context.writes()) {
     timings = time_gradients(c.dense_sizes, {.dense = true});
     const auto banded = time_gradients(c.band_sizes);
     timings.insert(timings.end(), banded.begin(), banded.end());
@@ -187,12 +191,11 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
                          {there ? t.objective[i] : Figures::none, there ? t.reward[i] : Figures::none});
     }
   }
-  io::write_file(context.folder / "metrics.csv", io::csv_bytes(header, rows));
-  io::write_file(context.folder / "theta.npy",
-                 io::npy_bytes(main.thetas, std::array{main.steps.size(), ring.start.size()}));
+  context.write("metrics.csv", io::csv_bytes(header, rows));
+  context.write("theta.npy", io::npy_bytes(main.thetas, std::array{main.steps.size(), ring.start.size()}));
   if (status != Status::diverged) {
     const std::vector<float> states(main.samples.states.begin(), main.samples.states.end());
-    io::write_file(context.folder / "samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
+    context.write("samples.npy", io::npy_bytes(states, std::array{states.size(), std::size_t{1}}));
   }
 
   Summary s = summary_of(c, context.threads);
@@ -222,7 +225,8 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
                              {"exact_reward", t.exact_reward.back()},
                              {"objective", t.objective.back()},
                              {"exact_kl", t.kl.back()}});
-  io::write_file(context.folder / "summary.json", to_json(s));
+  if (context.processes) s.processes = context.processes->ranks();
+  context.write("summary.json", to_json(s));
 
   std::string text =
       fmt::format("{} (seed {}): {}, {} steps in {:.2f} s\n", c.experiment, c.seed, s.status, s.steps, s.seconds);

@@ -27,7 +27,7 @@ Json json_of(const std::vector<RateCurve>& curves) {
 }
 
 FinishedRun run_once(const RatesConfiguration& c, const RunContext& context) {
-  FinishedParts parts(c, context.folder, c.steps.back(), context.resume, context.quiet);
+  FinishedParts parts(c, context, c.steps.back());
   std::vector<RateCurve> curves;
   // A curve that was finished before, if it has these horizons: with --resume there may be others.
   const auto add_curve = [&](const char* kind, double exponent, const auto& horizons, auto&& make) {

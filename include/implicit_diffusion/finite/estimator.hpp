@@ -116,16 +116,20 @@ class GibbsGradient {
   // Unbiased for samples of pi, as far as slope() is: the covariance is divided by n - 1.
   void estimate(const StatePopulation& x, std::span<const double> theta, std::int64_t, std::span<double> gradient) {
     potential_.prepare(theta);
-    const auto n = static_cast<double>(x.size());
+    const auto n = static_cast<double>(x.total());
     if constexpr (requires { objective_.slope(std::size_t{}, 0.0); }) {
       double mean = 0;
       f_.resize(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i)
-        mean += f_[i] = objective_.slope(x.states[i], -potential_.value(x.states[i]));
+      for (std::size_t i = 0; i < x.size(); ++i) f_[i] = objective_.slope(x.states[i], -potential_.value(x.states[i]));
+      in_turn(x.blocks, {&mean, 1}, [&] {
+        for (const double f : f_) mean += f;
+      });
       mean /= n;
       for (double& g : gradient) g = 0;
-      for (std::size_t i = 0; i < x.size(); ++i)
-        potential_.add_gradient(x.states[i], (mean - f_[i]) / (n - 1), gradient);
+      in_turn(x.blocks, gradient, [&] {
+        for (std::size_t i = 0; i < x.size(); ++i)
+          potential_.add_gradient(x.states[i], (mean - f_[i]) / (n - 1), gradient);
+      });
     } else {
       shares_.resize(potential_.states());
       empirical(x, shares_);

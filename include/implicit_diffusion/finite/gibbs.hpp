@@ -119,7 +119,7 @@ class GibbsSampler {
 
   void advance(StatePopulation& x, std::span<const double> theta, StepKey at) {
     potential_.prepare(theta);
-    detail::for_each_sample(options_.workers, x.size(), [&](std::size_t i) { move(x.states[i], at, i); });
+    detail::for_each_sample(options_.workers, x.size(), [&](std::size_t i) { move(x.states[i], at, x.first() + i); });
   }
 
  private:

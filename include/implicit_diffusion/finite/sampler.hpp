@@ -40,7 +40,7 @@ class ChainSampler {
     chain_.prepare(theta);
     detail::for_each_sample(options_.workers, x.size(), [&](std::size_t sample) {
       const TransitionRow row = chain_.matrix().row(x.states[sample]);
-      double left = options_.noise.uniform(Stream::sampling, at, 1, sample, 0);
+      double left = options_.noise.uniform(Stream::sampling, at, 1, x.first() + sample, 0);
       std::size_t s = 0;
       while (s + 1 < row.size() && left >= row.values[s]) left -= row.values[s++];
       x.states[sample] = static_cast<std::uint32_t>(row.column(s));

@@ -100,7 +100,6 @@ std::vector<Problem> ComparisonExperiment::checks() const {
 
 int ComparisonExperiment::run(const RunOptions& o) const {
   const LangevinComparison& c = configuration();
-  if (!is_first()) return 0;
   const std::size_t threads = thread_count(o);
   for (const Setting& s : c.settings) check_inputs(s.configuration, o);
   const Interrupt interrupt;
@@ -128,11 +127,14 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   std::vector<std::optional<FinishedRun>> results(tasks.size());
   run_in_folders(
       folders, threads, o.resume, interrupt.token(), &progress,
-      [&](std::size_t i, const RunContext& context) { results[i] = run_langevin(tasks[i].configuration, context); });
+      [&](std::size_t i, const RunContext& context) { results[i] = run_langevin(tasks[i].configuration, context); },
+      finished_runs(results));
   progress.finish();
+  if (!is_first()) return 0;
   if (o.resume) write_configuration(folder.path, c);
 
   Summary s = summary_of(c, threads);
+  if (processes()) s.processes = processes()->ranks();
   s.steps = c.settings.front().configuration.steps;
   s.status = "completed";
   std::vector<std::vector<Summary>> runs(c.settings.size());

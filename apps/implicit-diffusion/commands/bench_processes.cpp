@@ -1,0 +1,106 @@
+// The processes of a job, beside as many threads of the first one: started by a launcher, `bench` measures these.
+//
+// Turns alternate, and both must end with the same theta. The time of a step is
+//
+//     work / processes + latency + bytes / bandwidth
+//
+// whose constants are measured too: a gather of 8 bytes from each, and one of a megabyte.
+#include "commands/commands.hpp"
+#include "experiment/console.hpp"
+#include "experiment/launch.hpp"
+#include "experiment/registry.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "langevin/experiment.hpp"
+#include "langevin/method.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+
+template <class Work>
+double time_of(Work&& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double middle(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// Seconds of a gather of so many bytes from each.
+double gather_seconds(Processes& all, std::size_t bytes, int repetitions) {
+  std::vector<std::byte> message(bytes * all.ranks());
+  const std::vector<std::size_t> sizes(all.ranks(), bytes);
+  std::vector<double> seconds;
+  for (int turn = 0; turn < 9; ++turn)
+    seconds.push_back(time_of([&] {
+                        for (int i = 0; i < repetitions; ++i) all.gather(sizes, message);
+                      }) /
+                      repetitions);
+  return middle(seconds);
+}
+
+}  // namespace
+
+int bench_processes() {
+  MpiJob& all = *processes();
+  const std::size_t ranks = all.ranks();
+  const double latency = gather_seconds(all, 8, 2000), large = gather_seconds(all, std::size_t{1} << 20, 20);
+  std::string text = fmt::format("{} processes, {}; medians of 9 turns\n", ranks, describe_plugin());
+  text += fmt::format("  a gather of 8 bytes from each: {:.2f} us; of a megabyte: {:.0f} us, {:.1f} GB/s\n",
+                      latency * 1e6, large * 1e6, static_cast<double>((ranks - 1) << 20) / large / 1e9);
+  text += "the joint step of the paper's experiment (6 wells, 2 dimensions), us a step\n";
+  text += fmt::format("  {:>12}{:>12}{:>14}{:>26}{:>30}\n", "particles", "processes", "one process",
+                      "as many threads of one", "processes' speed, of theirs");
+  for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
+    Overrides overrides;
+    for (const auto& [key, value] : {std::pair<std::string, std::string>{"particles", fmt::format("{}", n)},
+                                     {"steps", fmt::format("{}", std::max<std::size_t>(20'000'000 / n, 25))},
+                                     {"thresholds", "[]"}})
+      overrides.set.push_back({key, value, "bench"});
+    const auto experiment = load_experiment("langevin-reward", overrides);
+    const LangevinConfiguration& c = dynamic_cast<const LangevinExperiment&>(*experiment).configuration();
+    const auto run = [&](Processes* among, std::size_t threads) {
+      Workers workers(threads);
+      return run_method(
+                 c, &workers, [](const RunState&) {}, {}, {}, among)
+          .state.theta;
+    };
+    std::vector<double> together, one, threads;
+    for (int turn = 0; turn <= 9; ++turn) {  // the first is for warming up
+      std::vector<double> theta, alone;
+      // All begin at once.
+      (void)any(&all, false);
+      const double shared = time_of([&] { theta = run(&all, 1); });
+      double single = 0, teams = 0;
+      if (all.rank() == 0) {
+        teams = time_of([&] { alone = run(nullptr, ranks); });
+        if (alone != theta) throw Error(ErrorKind::data, "bench", "processes and threads end with different thetas");
+        single = time_of([&] { (void)run(nullptr, 1); });
+      } else {
+        // Out of the way: those who wait for a message look for it often at first.
+        std::this_thread::sleep_for(std::chrono::duration<double>(shared));
+      }
+      if (turn == 0) continue;
+      together.push_back(shared / static_cast<double>(c.steps));
+      one.push_back(single / static_cast<double>(c.steps));
+      threads.push_back(teams / static_cast<double>(c.steps));
+    }
+    text += fmt::format("  {:>12}{:>12.2f}{:>14.2f}{:>26.2f}{:>29.2f}x\n", n, middle(together) * 1e6, middle(one) * 1e6,
+                        middle(threads) * 1e6, middle(threads) / middle(together));
+  }
+  print(text);
+  return 0;
+}
+
+}  // namespace program
