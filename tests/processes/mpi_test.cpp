@@ -276,10 +276,11 @@ TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) {
   std::mt19937 random(1);
   for (int k = 0; k < kills; ++k) {
     const Job job{2 + random() % 3, 1};
-    const Words words = long_run + Words{"--output", "killed"};
+    const std::string killed = "killed-" + std::to_string(k);
+    const Words words = long_run + Words{"--output", killed};
     {
-      Process p(launch_of(job, folder.path(), words + Words{"--steps", "100000000", "--overwrite"}));
-      const auto ranks = wait_for_checkpoint(folder.path() / "killed", job.ranks);
+      Process p(launch_of(job, folder.path(), words + Words{"--steps", "100000000"}));
+      const auto ranks = wait_for_checkpoint(folder.path() / killed, job.ranks);
       ASSERT_EQ(ranks.size(), job.ranks);
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
       ::kill(ranks[random() % ranks.size()], SIGKILL);
@@ -288,17 +289,16 @@ TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) {
       EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     }
     // It may have gone beyond the last step of the other: then both go on to one that neither has reached.
-    const Words more =
-        io::list_directory(folder.path() / "killed" / "checkpoints").empty() ? Words{} : Words{"--resume"};
+    const Words more = io::list_directory(folder.path() / killed / "checkpoints").empty() ? Words{} : Words{"--resume"};
     std::int64_t reached = 0;
-    for (const fs::path& c : io::list_directory(folder.path() / "killed" / "checkpoints"))
+    for (const fs::path& c : io::list_directory(folder.path() / killed / "checkpoints"))
       reached = std::max(reached, static_cast<std::int64_t>(std::atoll(c.filename().string().c_str() + 5)));
     const std::string last = std::to_string((std::max<std::int64_t>(reached, 3000) + 999) / 1000 * 1000);
     ASSERT_EQ(run_job({1, 1}, folder.path(), long_run + Words{"--steps", last, "--output", "one", "--overwrite"}).code,
               0);
     const Result r = run_job({2 + random() % 3, 1}, folder.path(), words + Words{"--steps", last} + more);
     ASSERT_EQ(r.code, 0) << r.err;
-    expect_same_files(folder.path() / "one", folder.path() / "killed", "after kill " + std::to_string(k));
+    expect_same_files(folder.path() / "one", folder.path() / killed, "after kill " + std::to_string(k));
   }
 }
 
