@@ -10,7 +10,8 @@ PROGRAM := $(BUILD)/implicit-diffusion
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 # Clang 14 cannot compile the headers of LibTorch 1.13 as C++20.
 UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/mpi' ':!src/torch' ':!tests/torch' ':!*/networks/options.cpp' \
-  ':!*/networks/verify_model.cpp' ':!*/ebm_network/run.cpp' ':!*/ebm_network/check.cpp')
+  ':!*/networks/verify_model.cpp' ':!*/ebm_network/run.cpp' ':!*/ebm_network/check.cpp' ':!src/images' \
+  ':!tests/images' ':!apps/implicit-diffusion/images')
 
 .PHONY: help
 help: ## this list
@@ -40,6 +41,14 @@ build: configure ## build everything: library, program, tests, examples
 .PHONY: test
 test: build ## build everything and run all tests
 	@ctest --preset release -j "$$(nproc)"
+
+.PHONY: images
+images: ## install LibTorch and Fashion-MNIST, build, pretrain and finetune a diffusion model of images (about 30 minutes)
+	@scripts/setup core networks images
+	@test -f $(BUILD)/build.ninja && grep -q IMPLICIT_DIFFUSION_NETWORKS:BOOL=ON $(BUILD)/CMakeCache.txt || \
+	  cmake --preset release -DIMPLICIT_DIFFUSION_DEVELOPER=OFF -DIMPLICIT_DIFFUSION_NETWORKS=ON
+	@cmake --build --preset release --target implicit-diffusion implicit-diffusion-networks
+	$(PROGRAM) run fashion-mnist --overwrite
 
 .PHONY: reliability
 reliability: configure ## kills, signals, failing disks and power cuts: what survives, counted (about 2 minutes)

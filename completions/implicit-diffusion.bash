@@ -5,7 +5,7 @@ _implicit_diffusion() {
   ((COMP_CWORD > 0)) && before=${COMP_WORDS[COMP_CWORD - 1]}
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
-      list | run | check | report | show-data | show-model | verify-model | bench)
+      list | run | check | report | show-data | show-model | pretrain | finetune | sample | evaluate | verify-model | bench)
         command=${COMP_WORDS[i]}
         break
         ;;
@@ -15,20 +15,23 @@ _implicit_diffusion() {
 
   case $command in
     '')
-      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-data show-model bench verify-model --help --version' -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W 'list run check report show-data show-model bench
+        pretrain finetune sample evaluate verify-model --help --version' -- "$word")
       ;;
     list)
       mapfile -t COMPREPLY < <(compgen -W '--help' -- "$word")
       ;;
-    run | check)
+    run | check | pretrain | finetune)
       case $before in
         --isa) mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word") ;;
-        --output) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+        --output | --model) mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
         --seed | --steps | --repeats | --threads | --set) ;;
         *)
           if [[ $word == -* ]]; then
             options='--help --seed --isa --set --portable-bits'
-            [[ $command == run ]] && options+=' --steps --repeats --threads --output --overwrite --resume --print-config
+            [[ $command == pretrain || $command == finetune ]] && options+=' --classifier'
+            [[ $command == finetune ]] && options+=' --model'
+            [[ $command != check ]] && options+=' --steps --repeats --threads --output --overwrite --resume --print-config
               --quick --quiet --no-report'
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
           else
@@ -40,6 +43,24 @@ _implicit_diffusion() {
             )
             # No space after a folder: the file in it is to come.
             [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace 2>/dev/null
+          fi
+          ;;
+      esac
+      ;;
+    sample | evaluate)
+      case $before in
+        --sampler) mapfile -t COMPREPLY < <(compgen -W 'sde ode ddpm ddim' -- "$word") ;;
+        --grid) mapfile -t COMPREPLY < <(compgen -W 'log-linear uniform cosine' -- "$word") ;;
+        --reward) mapfile -t COMPREPLY < <(compgen -W 'brightness redness contrast class' -- "$word") ;;
+        --count | --seed | --labels | --steps | --eta | --threads | --lambda-over-beta | --class) ;;
+        *)
+          if [[ $word == -* ]]; then
+            options='--help --count --seed --steps --threads --output --portable-bits'
+            [[ $command == sample ]] && options+=' --labels --sampler --grid --eta'
+            [[ $command == evaluate ]] && options+=' --base --data --classifier --reward --class --lambda-over-beta'
+            mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+          else
+            mapfile -t COMPREPLY < <(compgen -d -- "$word")
           fi
           ;;
       esac

@@ -1,6 +1,7 @@
 // What the program has, which links no LibTorch, in the place of what needs it: it becomes the executable with networks
 // before any of this could be called.
 #include "ebm_network/experiment.hpp"
+#include "images/experiment.hpp"
 #include "networks/environment.hpp"
 
 #include <stdexcept>
@@ -19,5 +20,7 @@ namespace {
 
 int EbmNetworkExperiment::run(const RunOptions&) const { never(); }
 std::vector<Problem> EbmNetworkExperiment::checks() const { never(); }
+int run_images(const ImagesExperiment&, const RunOptions&) { never(); }
+std::vector<Problem> check_images(const ImagesPlan&) { never(); }
 
 }  // namespace program

@@ -44,28 +44,7 @@ void add_run(CommandLine& line) {
   const auto [command, o] =
       line.add("run", "Run an experiment: one that comes with the program, or your own TOML file.",
                "run langevin-reward --seed 1 --set method=nested --set inner_steps=10", run);
-  command->add_option("NAME", o->experiment, "name of an experiment (see `list`) or FILE.toml")
-      ->required()
-      ->type_name("");
-  add_seed(command, o->seed);
-  add_text(command, "--steps", o->steps, "number of outer steps (steps of theta)", "K");
-  command->add_option("--repeats", o->repeats, "make N independent runs, with consecutive seeds")
-      ->type_name("N")
-      ->check(CLI::Range(1, 100000).description(""));
-  command
-      ->add_option("--threads", o->threads, "number of threads (default: all cores); the results do not depend on it")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024).description(""));
-  add_isa(command, o->isa);
-  add_name(command, "--output", o->output, "folder to write the run to (default: runs/NAME-SEED)", "DIR");
-  add_set(command, o->set);
-  command->add_flag("--overwrite", o->overwrite, "replace the run in the output folder");
-  command->add_flag("--resume", o->resume, "continue the run in the output folder from its newest checkpoint");
-  command->add_flag("--print-config", o->print_config, "print the configuration with all defaults filled in, and exit");
-  command->add_flag("--quick", o->quick, "run a shortened form of a long experiment");
-  command->add_flag("--quiet", o->quiet, "do not print progress to stderr");
-  command->add_flag("--no-report", o->no_report, "do not write report.html");
-  add_portable_bits(command, o->portable_bits);
+  add_run_options(command, *o, "runs/NAME-SEED");
 }
 
 void add_check(CommandLine& line) {
@@ -120,6 +99,31 @@ void add_portable_bits(CLI::App* command, bool& portable) {
   command->add_flag("--portable-bits", portable,
                     "with networks, use only instructions that give the same bits on every processor with AVX2 (about "
                     "13 % slower)");
+}
+
+void add_run_options(CLI::App* command, RunOptions& o, const char* output) {
+  command->add_option("NAME", o.experiment, "name of an experiment (see `list`) or FILE.toml")
+      ->required()
+      ->type_name("");
+  add_seed(command, o.seed);
+  add_text(command, "--steps", o.steps, "number of outer steps (steps of theta)", "K");
+  command->add_option("--repeats", o.repeats, "make N independent runs, with consecutive seeds")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000).description(""));
+  command->add_option("--threads", o.threads, "number of threads (default: all cores); the results do not depend on it")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
+  add_isa(command, o.isa);
+  const std::string where = fmt::format("folder to write the run to (default: {})", output);
+  add_name(command, "--output", o.output, where.c_str(), "DIR");
+  add_set(command, o.set);
+  command->add_flag("--overwrite", o.overwrite, "replace the run in the output folder");
+  command->add_flag("--resume", o.resume, "continue the run in the output folder from its newest checkpoint");
+  command->add_flag("--print-config", o.print_config, "print the configuration with all defaults filled in, and exit");
+  command->add_flag("--quick", o.quick, "run a shortened form of a long experiment");
+  command->add_flag("--quiet", o.quiet, "do not print progress to stderr");
+  command->add_flag("--no-report", o.no_report, "do not write report.html");
+  add_portable_bits(command, o.portable_bits);
 }
 
 int dispatch(int argc, char** argv) {

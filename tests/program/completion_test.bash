@@ -37,8 +37,10 @@ offers_all_options() {
   fi
 }
 
-offers 'list run check report show-data show-model bench verify-model --help --version' ''
-offers 'show-data show-model' s
+offers 'list run check report show-data show-model bench pretrain finetune sample evaluate verify-model --help --version' ''
+offers 'show-data show-model sample' s
+offers 'sde' sample --sampler s
+offers 'mnist' pretrain mn
 offers 'runs' show-model r
 offers 'check' c
 offers 'run report' r
@@ -73,7 +75,9 @@ offers_all_options report
 offers_all_options show-data
 offers_all_options show-model
 offers_all_options bench
-[ -x "$(dirname "$program")/implicit-diffusion-networks" ] && offers_all_options verify-model
+if [ -x "$(dirname "$program")/implicit-diffusion-networks" ]; then
+  for command in pretrain finetune sample evaluate verify-model; do offers_all_options "$command"; done
+fi
 
 # Names with nothing else that begins like them.
 mapfile -t names < <("$program" list | cut -d ' ' -f 1)

@@ -32,13 +32,16 @@ Overrides overrides_of(const ExperimentOptions& o) {
   return overrides;
 }
 
-int run(const RunOptions& o) {
+int run(const RunOptions& o) { return run_changed(o, {}); }
+
+int run_changed(const RunOptions& o, const std::vector<Override>& changes, const std::string& prefix) {
   if (o.resume && o.overwrite)
     throw Error(ErrorKind::usage, "--resume", "continues a run and --overwrite replaces it: give only one of them");
   choose_isa(o.isa);
   Overrides overrides = overrides_of(o);
   overrides.quick = o.quick;
-  if (o.steps) overrides.set.push_back({"steps", *o.steps, "--steps"});
+  overrides.set.insert(overrides.set.end(), changes.begin(), changes.end());
+  if (o.steps) overrides.set.push_back({prefix + "steps", *o.steps, "--steps"});
   std::unique_ptr<Experiment> experiment = load_experiment(o.experiment, overrides);
   if (o.repeats != 1) {
     const Experiment::Repeats repeats = experiment->repeats();
@@ -59,7 +62,11 @@ int run(const RunOptions& o) {
     become_networks(experiment->common().experiment);
   }
   start_processes();
-  return experiment->run(o);
+  if (prefix.empty() || !o.output.empty()) return experiment->run(o);
+  RunOptions named = o;
+  const Common& c = experiment->common();
+  named.output = fmt::format("runs/{}-{}-{}", prefix.substr(0, prefix.size() - 1), c.experiment, c.seed);
+  return experiment->run(named);
 }
 
 }  // namespace program

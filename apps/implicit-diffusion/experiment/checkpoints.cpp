@@ -34,8 +34,7 @@ void refuse_fewer_steps(std::int64_t steps, std::int64_t done, const std::filesy
 }  // namespace
 
 void Checkpoints::write_if_due(std::int64_t step, const Save& save) {
-  const bool late =
-      together_(every_ == 0 && std::chrono::steady_clock::now() - when_ >= std::chrono::seconds(10) && step > 0);
+  const bool late = together_(every_ == 0 && std::chrono::steady_clock::now() - when_ >= interval_ && step > 0);
   if (step > 0 && (every_ > 0 ? step % every_ == 0 : late)) write(step, save);
 }
 

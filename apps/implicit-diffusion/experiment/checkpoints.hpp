@@ -27,12 +27,14 @@ class Checkpoints {
   // Saves a state and what was measured; false where the state is not finite, of which no checkpoint is made.
   using Save = std::function<bool(Writer&)>;
 
-  // One is due every so many steps or, where that is 0, every ten seconds. Of the processes that share a run, each
+  // One is due every so many steps or, where that is 0, every `interval`. Of the processes that share a run, each
   // gives its part and the first one writes.
-  Checkpoints(const Common& c, const RunContext& context, std::int64_t every)
+  Checkpoints(const Common& c, const RunContext& context, std::int64_t every,
+              std::chrono::seconds interval = std::chrono::seconds(10))
       : configuration_(c),
         run_(context.folder),
         every_(every),
+        interval_(interval),
         processes_(context.processes),
         together_(context.processes, context.stop) {}
 
@@ -53,6 +55,7 @@ class Checkpoints {
   const Common& configuration_;
   std::filesystem::path run_;
   std::int64_t every_, last_ = -1;
+  std::chrono::seconds interval_;
   implicit_diffusion::Processes* processes_;
   Together together_;
   std::chrono::steady_clock::time_point when_ = std::chrono::steady_clock::now();

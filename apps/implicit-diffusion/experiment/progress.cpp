@@ -25,7 +25,7 @@ Progress::Progress(std::string label, std::size_t runs, double work, bool quiet)
 
 Progress::Clock::duration Progress::interval() const { return std::chrono::milliseconds(terminal_ ? 100 : 2000); }
 
-void Progress::Loop::operator()(std::int64_t step, const Figures& figures) {
+void Progress::Loop::operator()(std::int64_t step, const Figures& figures, const std::string& words) {
   if (!progress_ || progress_->quiet_) return;
   if (last_ < 0) {
     progress_->before_ += weight_ * static_cast<double>(step);
@@ -35,10 +35,10 @@ void Progress::Loop::operator()(std::int64_t step, const Figures& figures) {
     progress_->done_ += weight_ * static_cast<double>(step - last_);
   }
   last_ = step;
-  if (Clock::now().time_since_epoch().count() >= progress_->next_) progress_->show(figures);
+  if (Clock::now().time_since_epoch().count() >= progress_->next_) progress_->show(figures, words);
 }
 
-void Progress::show(const Figures& figures) {
+void Progress::show(const Figures& figures, const std::string& words) {
   const std::lock_guard lock(mutex_);
   const Clock::time_point now = Clock::now();
   if (now.time_since_epoch().count() < next_) return;
@@ -47,12 +47,14 @@ void Progress::show(const Figures& figures) {
   std::string line = fmt::format("{}: {:3.0f} %  ", label_, 100 * done / work_);
   line += runs_ == 1 ? fmt::format("step {:.0f} of {:.0f}", done, work_)
                      : fmt::format("{} of {} runs done", finished_.load(), runs_);
-  line += fmt::format("  {:.0f} steps/s", static_cast<double>(steps_) / seconds);
+  const double speed = static_cast<double>(steps_) / seconds;
+  line += speed < 10 ? fmt::format("  {:.2f} steps/s", speed) : fmt::format("  {:.0f} steps/s", speed);
   if (const double rate = (done - before_) / seconds; rate > 0)
     line += fmt::format("  {} left", clock_time((work_ - done) / rate));
   if (runs_ == 1 && std::isfinite(figures.reward)) line += "  reward " + figure_text(figures.reward, 4);
   if (runs_ == 1 && std::isfinite(figures.log_likelihood))
     line += "  log-likelihood " + figure_text(figures.log_likelihood, 3);
+  if (!words.empty()) line += "  " + words;
   print_error(terminal_ ? fmt::format("\r\x1b[K{}", line) : line + "\n");
   shown_ = true;
 }

@@ -20,8 +20,8 @@ class Progress {
   class Loop {
    public:
     explicit Loop(Progress* progress, double weight = 1) : progress_(progress), weight_(weight) {}
-    // After a step. The first call, of a loop that goes on, may be of any step.
-    void operator()(std::int64_t step, const Figures& figures = {});
+    // After a step. The first call, of a loop that goes on, may be of any step. `words` stand at the end of the line.
+    void operator()(std::int64_t step, const Figures& figures = {}, const std::string& words = {});
 
    private:
     Progress* progress_;  // or null
@@ -38,7 +38,7 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void show(const Figures& figures);
+  void show(const Figures& figures, const std::string& words);
   Clock::duration interval() const;
 
   std::string label_;

@@ -39,6 +39,7 @@ class RowRecorder {
   }
   double seconds() const;
 
+  // theta.npy only where rows have a theta.
   void write(const std::filesystem::path& folder) const;
 
   // To and from a checkpoint, in which the step of the last row goes by the name `last_step`.

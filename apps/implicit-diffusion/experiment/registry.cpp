@@ -11,7 +11,7 @@ namespace program {
 
 // Each is defined in the folder of its kind.
 ReadExperiment read_langevin, read_langevin_comparison, read_finite_state, read_rates, read_denoising_gaussian,
-    read_denoising_mixture, read_ebm_network;
+    read_denoising_mixture, read_ebm_network, read_images;
 
 namespace {
 
@@ -24,7 +24,8 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
                                        {"rates", read_rates},
                                        {"denoising-gaussian", read_denoising_gaussian},
                                        {"denoising-mixture", read_denoising_mixture},
-                                       {"ebm-network", read_ebm_network}};
+                                       {"ebm-network", read_ebm_network},
+                                       {"images", read_images}};
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 

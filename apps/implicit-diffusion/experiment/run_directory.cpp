@@ -35,8 +35,17 @@ constexpr std::array run_files{"config.toml", "summary.json",  "metrics.csv", "t
 constexpr const char* configuration_file = run_files.front();
 constexpr const char* checkpoints_folder = "checkpoints";
 // The weights of a network, at the end and at their best, each with what says how to use them.
-constexpr std::array model_folders{"model", "model-best"};
-constexpr std::array model_files{"config.json", "model.safetensors"};
+constexpr std::array model_folders{"model", "model-best", "classifier"};
+constexpr std::array model_files{"config.json",
+                                 "model.safetensors",
+                                 "model_index.json",
+                                 "unet/config.json",
+                                 "unet/diffusion_pytorch_model.safetensors",
+                                 "scheduler/scheduler_config.json",
+                                 "implicit_diffusion.json",
+                                 "classifier.json",
+                                 "classifier.safetensors"};
+constexpr const char* pictures_folder = "pictures";
 // The folder of a comparison's single runs, below which each setting has its own.
 constexpr const char* settings_folder = "settings";
 
@@ -78,7 +87,9 @@ std::vector<std::unique_ptr<io::FolderLock>> lock_inner(const fs::path& folder) 
 void clean(const fs::path& folder) {
   io::remove_temporaries(folder);
   io::remove_temporaries(folder / checkpoints_folder);
-  for (const char* name : model_folders) io::remove_temporaries(folder / name);
+  io::remove_temporaries(folder / pictures_folder);
+  for (const char* model : model_folders)
+    for (const char* inner : {"", "unet", "scheduler"}) io::remove_temporaries(folder / model / inner);
   for (const fs::path& p : inner_folders(folder)) clean(p);
 }
 
@@ -126,10 +137,16 @@ void remove_run(const fs::path& folder, bool with_configuration) {
     if (io::is_checkpoint(p)) remove_file(p);
   remove_if_empty(folder / checkpoints_folder);
   for (const char* model : model_folders) {
-    for (const fs::path& p : list_own(folder / model))
-      if (is_model_file(p)) remove_file(p);
+    std::error_code error;
+    if (fs::is_symlink(folder / model, error)) continue;
+    for (const char* name : model_files)
+      if (fs::exists(folder / model / name, error)) remove_file(folder / model / name);
+    for (const char* inner : {"unet", "scheduler"}) remove_if_empty(folder / model / inner);
     remove_if_empty(folder / model);
   }
+  for (const fs::path& p : list_own(folder / pictures_folder))
+    if (p.extension() == ".png") remove_file(p);
+  remove_if_empty(folder / pictures_folder);
   for (const char* name : run_files)
     if (name != configuration_file) remove_file(folder / name);
   if (with_configuration) remove_file(folder / configuration_file);

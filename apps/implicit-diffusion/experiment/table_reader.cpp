@@ -244,6 +244,7 @@ void read_common(TableReader& top, const Document& d, Common& c) {
   (void)top.text("duration", "");
   top.drop("duration");
   (void)top.table("quick");
+  (void)top.table("small");
 }
 
 void finish(Common& c, const Document& d, const std::vector<const TableReader*>& tables) {

@@ -7,6 +7,9 @@
 //     worse           the objective ended worse than it began
 //     mixing          the samples are not spread over the modes as the law is
 //     heavy-tails     the gradient rests on a few samples
+//     kl-runaway      the price of leaving the base is higher than what was gained
+//     class-collapse  most samples of images are of few classes
+//     population-only the reward rose for the training population alone
 //
 // They are measured once, at the end of a run.
 #pragma once
@@ -27,6 +30,9 @@ inline constexpr const char* still_moving = "still-moving";
 inline constexpr const char* worse = "worse";
 inline constexpr const char* mixing = "mixing";
 inline constexpr const char* heavy_tails = "heavy-tails";
+inline constexpr const char* kl_runaway = "kl-runaway";
+inline constexpr const char* class_collapse = "class-collapse";
+inline constexpr const char* population_only = "population-only";
 }  // namespace warning_kind
 
 // Whether a figure, a value for each row of metrics.csv, still goes somewhere at the end of a run: the one rule, for

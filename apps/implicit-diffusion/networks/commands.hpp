@@ -1,9 +1,12 @@
 // The subcommands of the executable with networks, as commands/commands.hpp has those of the program.
 #pragma once
 
+#include "experiment/common.hpp"
 #include "implicit_diffusion/torch/model.hpp"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace program {
 
@@ -13,5 +16,36 @@ struct VerifyModelOptions {
   bool portable_bits = false;  // read by set_network_environment()
 };
 int verify_model(const VerifyModelOptions& o);
+
+// Stages of an experiment with images (images/experiment.hpp).
+struct PretrainOptions : RunOptions {
+  bool classifier = false;
+};
+int pretrain(const PretrainOptions& o);
+struct FinetuneOptions : RunOptions {
+  std::string model, classifier;  // folders
+};
+int finetune(const FinetuneOptions& o);
+
+struct SampleOptions {
+  std::string model, output;                     // folders; the second by default samples, or samples-2, ...
+  std::int64_t count = 64, seed = 0, steps = 0;  // 0 steps: 64 of a chain, 50 of the schedule's times
+  std::uint64_t threads = 0;
+  std::vector<std::int64_t> labels;  // empty: i mod classes
+  std::string sampler = "sde", grid = "log-linear";
+  double eta = 0;
+  bool portable_bits = false;
+};
+int sample(const SampleOptions& o);
+
+struct EvaluateOptions {
+  std::string model, base, data, classifier, output;  // folders, but for the last: a JSON file
+  std::string reward = "brightness";
+  double ratio = 0;  // lambda / beta of the oracle
+  std::int64_t chosen = 0, count = 1000, seed = 777, steps = 32;
+  std::uint64_t threads = 0;
+  bool portable_bits = false;
+};
+int evaluate(const EvaluateOptions& o);
 
 }  // namespace program

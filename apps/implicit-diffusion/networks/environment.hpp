@@ -12,6 +12,10 @@ struct NetworkCommand {
   const char *name, *help;
 };
 inline constexpr NetworkCommand network_commands[] = {
+    {"pretrain", "Train the model of an experiment with images, or its classifier."},
+    {"finetune", "Finetune a model of images to a reward, with the path KL to where it began as the price."},
+    {"sample", "Sample a model of images: a picture of the samples, and all of them as numbers."},
+    {"evaluate", "Judge samples of a model: reward, path KL to a base, distance to the data, classes, diversity."},
     {"verify-model", "Compare a model that comes from another program with what that program computed with it."}};
 
 // Sets what LibTorch and its libraries read when they are loaded, before any of our code runs: true where something was

@@ -1,0 +1,165 @@
+// The commands `pretrain`, `finetune`, `sample` and `evaluate`.
+#include "commands/commands.hpp"
+#include "experiment/console.hpp"
+#include "experiment/registry.hpp"
+#include "experiment/run_directory.hpp"
+#include "images/evaluation.hpp"
+#include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
+#include "networks/commands.hpp"
+
+#include <fmt/format.h>
+
+namespace program {
+namespace {
+
+using namespace implicit_diffusion;
+namespace fs = std::filesystem;
+
+// A folder as TOML has it; relative ones are relative to where the program was started.
+std::string quoted_folder(const std::string& folder) { return toml_string(fs::absolute(folder).string()); }
+
+// Throws a usage Error where the experiment has no such stages.
+void require_images(const RunOptions& o) {
+  const auto experiment = load_experiment(o.experiment, overrides_of(o));
+  if (!dynamic_cast<const ImagesExperiment*>(experiment.get()))
+    throw Error(ErrorKind::usage, io::excerpt(o.experiment), "is not an experiment with images");
+}
+
+std::size_t threads_of(std::uint64_t asked) {
+  RunOptions o;
+  o.threads = asked;
+  return thread_count(o);
+}
+
+}  // namespace
+
+int pretrain(const PretrainOptions& o) {
+  require_images(o);
+  const std::string stage = o.classifier ? "classifier" : "pretrain";
+  return run_changed(o, {{"stage", stage, "pretrain"}}, stage + ".");
+}
+
+int finetune(const FinetuneOptions& o) {
+  require_images(o);
+  std::vector<Override> changes{{"stage", "finetune", "finetune"}};
+  if (!o.model.empty()) changes.push_back({"finetune.model", quoted_folder(o.model), "--model"});
+  if (!o.classifier.empty()) changes.push_back({"finetune.classifier", quoted_folder(o.classifier), "--classifier"});
+  return run_changed(o, changes, "finetune.");
+}
+
+int sample(const SampleOptions& o) {
+  const Diffusion model = load_diffusion(o.model);
+  Workers workers(threads_of(o.threads));
+  const Noise noise(static_cast<std::uint64_t>(o.seed));
+  const TensorSamples x = places(model, static_cast<std::size_t>(o.count), default_shard, o.labels);
+  const bool discrete = o.sampler == "ddpm" || o.sampler == "ddim";
+  const std::int64_t steps = o.steps > 0 ? o.steps : discrete ? 50 : 64;
+  // The folder is made before the work, so that one that cannot be is known at once.
+  const fs::path folder = o.output.empty() ? fs::path("samples") : fs::path(o.output);
+  for (const char* name : {"samples.png", "samples.npy"})
+    if (std::error_code none; o.output.empty() && fs::exists(folder / name, none))
+      throw Error(ErrorKind::output, io::display(folder / name),
+                  "exists; --output names another folder, or this one to replace it");
+  io::make_directory(folder);
+  TensorSamples made;
+  if (discrete) {
+    made = sample_discrete(model, model.theta, o.sampler == "ddpm" ? DiscreteSampler::ddpm : DiscreteSampler::ddim,
+                           static_cast<std::size_t>(steps), o.eta, x, noise, &workers);
+  } else {
+    ImagesConfiguration c;
+    c.steps_per_sample = steps;
+    c.grid = o.grid == "uniform"  ? ImagesConfiguration::Grid::uniform
+             : o.grid == "cosine" ? ImagesConfiguration::Grid::cosine
+                                  : ImagesConfiguration::Grid::log_linear;
+    made = sample_images(model.steps(noise, &workers), model.theta,
+                         {c.time_grid(model.horizon), o.sampler == "ode" ? Dynamics::euler_ode : Dynamics::euler_sde,
+                          LastStep::mean},
+                         x)
+               .images;
+  }
+  io::write_file(folder / "samples.npy", npy_of(made));
+  io::write_file(folder / "samples.png", picture_of(made, 400, 16));
+  print(fmt::format("{} samples: {}\n", o.count, io::display(folder / "samples.png")));
+  return 0;
+}
+
+int evaluate(const EvaluateOptions& o) {
+  const Diffusion model = load_diffusion(o.model);
+  Workers workers(threads_of(o.threads));
+  std::optional<Diffusion> base;
+  if (!o.base.empty()) {
+    base = load_diffusion(o.base);
+    if (base->network.layout != model.network.layout || base->prediction != model.prediction ||
+        base->network.sample != model.network.sample)
+      throw Error(ErrorKind::data, io::display(o.base),
+                  "is of another shape than the model: there is no path KL to it");
+  }
+  std::optional<ClassifierModel> classifier;
+  if (!o.classifier.empty()) classifier = classifier_for(o.classifier, model);
+  const ClassifierModel* judge = classifier ? &*classifier : nullptr;
+  const TensorReward reward = reward_called(o.reward, o.chosen, judge, model.network.sample[0]);
+  std::optional<DataFigures> data;
+  const data::ImageShape shape{static_cast<std::size_t>(model.network.sample[0]),
+                               static_cast<std::size_t>(model.network.sample[1]),
+                               static_cast<std::size_t>(model.network.sample[2])};
+  if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers);
+  ImagesConfiguration c;
+  c.steps_per_sample = o.steps;
+  const ImageSamples x =
+      sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers), model.theta,
+                    {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
+                    places(model, static_cast<std::size_t>(o.count)), base ? std::optional(base->theta) : std::nullopt);
+  const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
+  std::optional<Oracle> oracle;
+  if (data && o.ratio != 0) oracle = data->oracle(o.ratio, model.classes() > 0);
+  const bool enough = oracle && oracle->effective_samples >= 100;
+  const double floor = data ? data->floor(static_cast<std::size_t>(o.count)) : Figures::none;
+
+  std::string table;
+  const auto row = [&](const char* what, double value, int digits, const std::string& note) {
+    if (std::isfinite(value)) table += fmt::format("{:<20}{:>12}  {}\n", what, figure_text(value, digits), note);
+  };
+  const auto error = [](const MeanAndError& m, int digits) { return "+- " + figure_text(m.standard_error, digits); };
+  row(o.reward.c_str(), f.reward.mean, 4, error(f.reward, 4));
+  row("  of clipped pixels", f.reward_clipped, 4, "");
+  row("path KL", f.path_kl.mean, 3, error(f.path_kl, 3));
+  row("Frechet distance", f.frechet, 1, std::isfinite(floor) ? "floor " + figure_text(floor, 1) : "");
+  row("recognised", f.recognised, 3, model.classes() > 0 ? "as its label" : "with a confidence above 0.9");
+  row("confidence", f.confidence, 3, "");
+  row("class entropy", f.entropy, 3, "");
+  row("diversity", f.diversity, 3, "mean distance of features");
+  if (enough) {
+    row("oracle's reward", oracle->reward, 4, fmt::format("data tilted by {}", o.ratio));
+    row("oracle's KL", oracle->kl, 3, fmt::format("{:.0f} effective images", oracle->effective_samples));
+  } else if (oracle) {
+    table +=
+        fmt::format("{:<20}{:>12}  {:.0f} effective images are too few\n", "oracle", "-", oracle->effective_samples);
+  }
+  const Json json{{"model", o.model},
+                  {"count", o.count},
+                  {"seed", o.seed},
+                  {"reward_name", o.reward},
+                  {"reward", f.reward.mean},
+                  {"reward_standard_error", json_number(f.reward.standard_error)},
+                  {"reward_clipped", f.reward_clipped},
+                  {"path_kl", json_number(f.path_kl.mean)},
+                  {"path_kl_standard_error", json_number(f.path_kl.standard_error)},
+                  {"frechet_distance", json_number(f.frechet)},
+                  {"frechet_floor", json_number(floor)},
+                  {"recognised", json_number(f.recognised)},
+                  {"confidence", json_number(f.confidence)},
+                  {"class_entropy", json_number(f.entropy)},
+                  {"class_histogram", f.histogram},
+                  {"diversity", json_number(f.diversity)},
+                  {"oracle_reward", json_number(enough ? oracle->reward : Figures::none)},
+                  {"oracle_kl", json_number(enough ? oracle->kl : Figures::none)},
+                  {"oracle_effective_samples", json_number(oracle ? oracle->effective_samples : Figures::none)}};
+  const fs::path file = o.output.empty() ? "evaluation.json" : o.output;
+  io::write_file(file, json.dump(2) + "\n");
+  print(table + io::display(file) + "\n");
+  return 0;
+}
+
+}  // namespace program
