@@ -100,7 +100,7 @@ TensorSamples places(const Diffusion& model, std::size_t n, std::size_t shard,
   return TensorSamples(plain.x(), all, shard);
 }
 
-ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& theta, const ChainOptions& options,
+ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& theta, const ImageChain& options,
                            const TensorSamples& places, const std::optional<TensorParameters>& frozen) {
   std::optional<std::pair<NetworkWeights, TensorParameters>> to;
   if (frozen) to.emplace(NetworkSteps::model(), *frozen);

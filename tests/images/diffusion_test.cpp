@@ -57,7 +57,7 @@ TEST(Diffusion, GivesPlacesTheirLabels) {
 
 TEST(Samples, AreTheSameForAnyThreadsAndAnyNumber) {
   const Diffusion model = small();
-  const ChainOptions chain{log_linear_grid(4, 6)};
+  const ImageChain chain{log_linear_grid(4, 6)};
   const ImageSamples one = sample_images(model.steps(Noise(7), nullptr), model.theta, chain, places(model, 19));
   Workers workers(3);
   const ImageSamples three = sample_images(model.steps(Noise(7), &workers), model.theta, chain, places(model, 19));
@@ -71,7 +71,7 @@ TEST(Samples, KnowTheirPathKl) {
   const Diffusion model = small();
   TensorParameters other = model.theta;
   other.edit().mul_(1.05);
-  const ChainOptions chain{log_linear_grid(4, 6)};
+  const ImageChain chain{log_linear_grid(4, 6)};
   const NetworkSteps steps = model.steps(Noise(7), nullptr);
   const ImageSamples same = sample_images(steps, model.theta, chain, places(model, 5), model.theta),
                      moved = sample_images(steps, other, chain, places(model, 5), model.theta);

@@ -26,8 +26,8 @@ TEST(ShowModel, DescribesAFolder) {
   EXPECT_EQ(result.err, "");
   const std::size_t tensors = parameter_layout(model.network).size();
   EXPECT_EQ(result.out, R"(network     UNet2DModel, 2 levels
-images      1 channels, 8 x 8 pixels, in patches of 2 x 2, 3 classes
-widths      8, 8 with attention; 1 layers each, 4 groups
+images      1 channel, 8 x 8 pixels, in patches of 2 x 2, 3 classes
+widths      8, 8 with attention; 1 layer each, 4 groups
 parameters  )" + std::to_string(small_theta().size()).insert(2, ",") +
                             " in " + std::to_string(tensors) +
                             R"( tensors

@@ -228,7 +228,7 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
                                              .time = steps.options().time,
                                              .noise = Noise(c.seed)}),
                         &workers);
-  const ChainOptions chain{c.time_grid(c.horizon), Dynamics::euler_sde, LastStep::mean};
+  const ImageChain chain{c.time_grid(c.horizon), Dynamics::euler_sde, LastStep::mean};
   const TensorSamples strip = places(model, static_cast<std::size_t>(c.strip), shard);
   io::make_directory(context.folder / "pictures");
   const auto draw = [&](const TrainingState& s, bool picture) {

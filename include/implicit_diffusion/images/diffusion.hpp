@@ -48,13 +48,13 @@ struct ImageSamples {
   TensorSamples images;
   std::vector<double> path_kl;  // of each, to the frozen model; empty where there is none
 };
-struct ChainOptions {
+struct ImageChain {
   TimeGrid grid;
   Dynamics dynamics = Dynamics::euler_sde;
   LastStep last_step = LastStep::mean;
 };
 // The whole chain of every place, at theta; the same seed of `steps` gives the same noise at any theta.
-ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& theta, const ChainOptions& options,
+ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& theta, const ImageChain& options,
                            const TensorSamples& places, const std::optional<TensorParameters>& frozen = {});
 
 // As diffusers samples: `count` of the schedule's times, DDPM or DDIM (eta scales its noise), with clipping where the
