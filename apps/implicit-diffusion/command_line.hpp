@@ -43,7 +43,8 @@ void add_text(CLI::App* command, const char* name, std::optional<std::string>& t
 CLI::Option* add_name(CLI::App* command, const char* option, std::string& name, const char* help, const char* type);
 
 struct RunOptions;
-// The options of `run`, which the stages of an experiment with images take too (options.cpp). `output` is the default, in words.
+// The options of `run`, which the stages of an experiment with images take too (options.cpp). `output` is the default,
+// in words.
 void add_run_options(CLI::App* command, RunOptions& o, const char* output);
 
 // The flag --portable-bits, which set_network_environment() finds among the words (options.cpp).

@@ -34,8 +34,8 @@
 //     add_up(rows, samples, theta)                     theta = their total, in the same order
 //
 // tiles(samples) and size() are of those that are here: other processes may have more (processes.hpp), and spread_of,
-// total_of tell. Nothing above the seam says where numbers are: they may be on another device. The second half of the seam is
-// denoising/steps.hpp for reverse chains and langevin/energy.hpp for Langevin dynamics.
+// total_of tell. Nothing above the seam says where numbers are: they may be on another device. The second half of the
+// seam is denoising/steps.hpp for reverse chains and langevin/energy.hpp for Langevin dynamics.
 //
 // PointwiseTiles is the first half of the SIMD engine: a tile is a block of 256 samples, which stay in the cache.
 #pragma once

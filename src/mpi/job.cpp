@@ -1,4 +1,5 @@
-// The processes of an MPI job (mpi.hpp).
+// The processes of an MPI job (mpi.hpp). One file, though a long one: exchanges, failures and tasks wait in the same
+// loop and share its requests and its mutex.
 //
 // Every wait is for requests that do not block, in a loop of our own: so it can look for messages about failures, give
 // up after a time, and leave the processor to others. Few ranks exchange directly, each with each other, which is the

@@ -39,8 +39,8 @@ TEST(Codec, RefusesWhatIsNoImage) {
   EXPECT_ERROR(decode_image("<!DOCTYPE html><title>404", "x.png"), data, "an HTML page");
 }
 
-// A progressive image of 8 x 8 pixels with a scan for each coefficient: the first ones, then 189. With `refined`, all but
-// the last bit of each comes first, which doubles the scans.
+// A progressive image of 8 x 8 pixels with a scan for each coefficient: the first ones, then 189. With `refined`, all
+// but the last bit of each comes first, which doubles the scans.
 std::string jpeg_of_many_scans(bool refined) {
   std::vector<jpeg_scan_info> scans;
   const auto pass = [&](int high, int low) {

@@ -81,8 +81,8 @@ class ThreadAsProcess final : public Processes {
   std::size_t rank_, ranks_;
 };
 
-// Calls work(processes) on each of so many, at the same time, and returns what each has made, rank by rank. With one, it
-// is given a null pointer. Throws what the first of them throws; all must throw, or none.
+// Calls work(processes) on each of so many, at the same time, and returns what each has made, rank by rank. With one,
+// it is given a null pointer. Throws what the first of them throws; all must throw, or none.
 template <class Work>
 auto as_processes(std::size_t ranks, Work&& work) {
   using Made = decltype(work(static_cast<Processes*>(nullptr)));

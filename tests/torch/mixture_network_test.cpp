@@ -1,5 +1,5 @@
-// A network as the score of a mixture in the plane: trained by denoising score matching, then finetuned to a reward by the
-// loops, and compared with the tilted law, which is the optimum.
+// A network as the score of a mixture in the plane: trained by denoising score matching, then finetuned to a reward by
+// the loops, and compared with the tilted law, which is the optimum.
 //
 // Samples are counted to the component of the tilted law with the largest responsibility. Shares and means of what was
 // counted are compared with those of exact samples under the same rule.

@@ -31,8 +31,8 @@ struct ShowDataOptions {
 
 int list(const ListOptions& o);
 int run(const RunOptions& o);
-// The same with changes to the experiment. `prefix`, "pretrain.", is that of the stage whose steps --steps are and which
-// the folder is named after; empty: the whole.
+// The same with changes to the experiment. `prefix`, "pretrain.", is that of the stage whose steps --steps are and
+// which the folder is named after; empty: the whole.
 int run_changed(const RunOptions& o, const std::vector<Override>& changes, const std::string& prefix = {});
 int report(const ReportOptions& o);
 int show_data(const ShowDataOptions& o);

@@ -139,8 +139,9 @@ class EbmCheck {
         1e-5 * largest(expected));
   }
 
-  // d KL(target || pi*(theta)), by quadrature of the energy, against the estimator's formula with both means by the same
-  // quadrature: E_target grad_theta V - E_pi grad_theta V. With data instead of a law, of the mean of -log pi* over them.
+  // d KL(target || pi*(theta)), by quadrature of the energy, against the estimator's formula with both means by the
+  // same quadrature: E_target grad_theta V - E_pi grad_theta V. With data instead of a law, of the mean of -log pi*
+  // over them.
   void check_divergence() {
     const char* const what = "grad KL(target || pi)";
     const auto log_density = c_.target.log_density();

@@ -1,6 +1,6 @@
-// The kind `ebm-network`: an energy V(x, theta), a network confined by a parabola, learns a law in the plane from samples
-// of it, by minimising KL(target || pi*(theta)). Its own samples are those of the single loop, or of the nested loop
-// with a warm start where inner_steps is above 1.
+// The kind `ebm-network`: an energy V(x, theta), a network confined by a parabola, learns a law in the plane from
+// samples of it, by minimising KL(target || pi*(theta)). Its own samples are those of the single loop, or of the nested
+// loop with a warm start where inner_steps is above 1.
 //
 // run() and checks() need LibTorch, and are defined by the executable with networks.
 #pragma once
@@ -33,7 +33,8 @@ class EbmNetworkExperiment final : public ExperimentOf<EbmConfiguration> {
   Repeats repeats() const override { return {}; }
 };
 
-// energy.npy: log pi*(theta) at the beginning and at the end, at the nodes of a grid over target.window(), rows going up.
+// energy.npy: log pi*(theta) at the beginning and at the end, at the nodes of a grid over target.window(), rows going
+// up.
 inline constexpr std::size_t ebm_nodes = 128;
 
 }  // namespace program

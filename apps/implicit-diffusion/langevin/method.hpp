@@ -28,7 +28,8 @@ Potential<Real> prepared(Potential<Real> potential, std::span<const double> thet
 }
 
 // Sampler and gradient estimator of the configuration's objective: the sum of its reward, reference and base. Samples
-// of the reference are the given ones or, without them, as the configuration says; processes share those that are drawn.
+// of the reference are the given ones or, without them, as the configuration says; processes share those that are
+// drawn.
 implicit_diffusion::LangevinEngine<float> make_engine(const LangevinConfiguration& c, const Potential<float>& potential,
                                                       const implicit_diffusion::LangevinOptions& options,
                                                       const Population<float>* references = nullptr,

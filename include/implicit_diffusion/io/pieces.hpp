@@ -9,9 +9,9 @@
 //
 // Here they are for vectors of numbers and for populations (coordinate by coordinate, without what pads them).
 //
-// What several processes share has the size and the bytes of the whole. All call the functions together: the first one's
-// sink is given everything, piece by piece, so that no process needs memory for more than its part; a source gives
-// everything to all, and each keeps what is its own.
+// What several processes share has the size and the bytes of the whole. All call the functions together: the first
+// one's sink is given everything, piece by piece, so that no process needs memory for more than its part; a source
+// gives everything to all, and each keeps what is its own.
 #pragma once
 
 #include "implicit_diffusion/population.hpp"

@@ -4,8 +4,8 @@
 //
 // It begins at theta_0, and forgets that soon: until k = 10 / (1 - decay) it is over the last tenth of the steps or so.
 //
-// Where theta swings widely around where it is going, as that of a network does in the single loop of Langevin sampling,
-// the average is the better model.
+// Where theta swings widely around where it is going, as that of a network does in the single loop of Langevin
+// sampling, the average is the better model.
 #pragma once
 
 #include "implicit_diffusion/parameters.hpp"
