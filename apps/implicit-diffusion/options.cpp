@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace program {
@@ -127,10 +129,10 @@ void add_run_options(CLI::App* command, RunOptions& o, const char* output) {
 }
 
 int dispatch(int argc, char** argv) {
-  // A run is made by all processes that a launcher starts, and they are what `bench` measures; everything else is for
-  // the first.
-  const std::string_view word = argc > 1 ? argv[1] : "";
-  if (!is_first() && word != "run" && word != "bench") return 0;
+  // A run is made by all processes that a launcher starts, as are samples of a network, and they are what `bench`
+  // measures; everything else is for the first.
+  constexpr std::array<std::string_view, 6> for_all{"run", "bench", "pretrain", "finetune", "sample", "evaluate"};
+  if (!is_first() && (argc < 2 || std::ranges::find(for_all, argv[1]) == for_all.end())) return 0;
   for (const NetworkCommand& c : network_commands)
     if (argc > 1 && argv[1] == std::string_view(c.name)) become_networks(c.name);
   start_networks();

@@ -82,9 +82,9 @@ void save_diffusion(const std::filesystem::path& folder, const Diffusion& model,
   save_model(folder, model.folder, theta);
 }
 
-TensorSamples places(const Diffusion& model, std::size_t n, std::size_t shard,
-                     const std::vector<std::int64_t>& labels) {
-  const TensorSamples plain(n, model.network.sample, at::kFloat, shard);
+TensorSamples places(const Diffusion& model, std::size_t n, std::size_t shard, const std::vector<std::int64_t>& labels,
+                     Processes* processes) {
+  TensorSamples plain(n, model.network.sample, at::kFloat, shard, processes);
   const std::int64_t classes = model.classes();
   if (classes == 0) {
     if (!labels.empty()) throw Error(ErrorKind::usage, "labels", "the model has none");
@@ -97,7 +97,8 @@ TensorSamples places(const Diffusion& model, std::size_t n, std::size_t shard,
       throw Error(ErrorKind::usage, "labels", fmt::format("{}: the model has classes 0 to {}", label, classes - 1));
     all.data_ptr<std::int64_t>()[i] = label;
   }
-  return TensorSamples(plain.x(), all, shard);
+  plain.set_labels(all);
+  return plain;
 }
 
 ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& theta, const ImageChain& options,
@@ -111,7 +112,8 @@ ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& th
   auto batch = PathBatch<NetworkSteps>::of(places);
   DenoisingStart<NetworkSteps>{steps.options().noise}.draw(batch, 0);
   DenoisingSampler<NetworkSteps>(chain).advance(batch, theta, {});
-  return {std::move(batch.points), std::move(batch.penalty.values)};
+  std::vector<double> path_kl = gathered(batch.penalty);
+  return {std::move(batch.points), std::move(path_kl)};
 }
 
 TensorSamples sample_discrete(const Diffusion& model, const TensorParameters& theta, DiscreteSampler sampler,
@@ -126,8 +128,11 @@ TensorSamples sample_discrete(const Diffusion& model, const TensorParameters& th
                         ? model.schedule.ddpm_step(times[n], next)
                         : model.schedule.ddim_step(times[n], std::max<std::int64_t>(times[n] - stride, -1), eta));
   }
-  TensorSamples x = start.defined() ? TensorSamples(start, places.labels(), places.shard()) : places;
-  if (!start.defined()) TensorTiles::fill_normals(x, noise, Stream::initial, {});
+  TensorSamples x = places;
+  if (start.defined())
+    x.x().copy_(start);
+  else
+    TensorTiles::fill_normals(x, noise, Stream::initial, {});
   const std::vector<at::Tensor> weights = weights_of(model.network.layout, theta);
   TensorTiles::for_each(workers, TensorTiles::tiles(x), [&](std::size_t k) {
     const at::NoGradGuard no_graph;

@@ -44,16 +44,16 @@ TensorReward class_reward(const ClassifierConfig& config, const TensorParameters
 }
 
 std::vector<double> rewards_of(const TensorSamples& x, const TensorReward& reward, Workers* workers) {
-  std::vector<double> r(x.size());
-  TensorTiles::for_each(workers, TensorTiles::tiles(x), [&](std::size_t k) {
-    const TensorTile tile = TensorTiles::tile(x, k);
-    reward.add(tile, 1, r.data() + tile.first);
-  });
-  return r;
+  TensorNumbers r = TensorTiles::numbers(x);
+  TensorTiles::for_each(workers, TensorTiles::tiles(x),
+                        [&](std::size_t k) { reward.add(TensorTiles::tile(x, k), 1, TensorTiles::numbers_of(r, k)); });
+  return gathered(r);
 }
 
 std::vector<double> clipped_rewards_of(const TensorSamples& x, const TensorReward& reward, Workers* workers) {
-  return rewards_of(TensorSamples(x.x().clamp(-1, 1), x.labels(), x.shard()), reward, workers);
+  TensorSamples clipped = x;
+  clipped.x().clamp_(-1, 1);
+  return rewards_of(clipped, reward, workers);
 }
 
 Oracle tilted_data(const std::vector<double>& rewards, const std::vector<std::uint32_t>& labels, double ratio) {

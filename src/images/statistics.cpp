@@ -66,8 +66,9 @@ Judged judge(const ClassifierConfig& config, const TensorParameters& weights, co
     throw Error(ErrorKind::usage, "classifier", "it is for images of another size");
   const std::vector<at::Tensor> w = weights_of(scores.layout, weights);
   const auto width = static_cast<std::size_t>(config.features);
-  Judged judged{width, std::vector<double>(images.size() * width), std::vector<double>(images.size()),
-                std::vector<std::int64_t>(images.size())};
+  // A row for each image: its features, the confidence, the class.
+  const std::size_t row = width + 2;
+  TensorNumbers rows = TensorTiles::numbers(images, row);
   TensorTiles::for_each(workers, TensorTiles::tiles(images), [&](std::size_t k) {
     const at::NoGradGuard no_graph;
     const TensorTile tile = TensorTiles::tile(images, k);
@@ -75,13 +76,21 @@ Judged judge(const ClassifierConfig& config, const TensorParameters& weights, co
     const at::Tensor f = evaluate(features, w, {x, {}, {}}).to(at::kDouble).contiguous();
     const at::Tensor p = at::softmax(evaluate(scores, w, {x, {}, {}}).to(at::kDouble), 1);
     const auto [largest, which] = p.max(1);
+    double* to = TensorTiles::numbers_of(rows, k);
     for (std::int64_t i = 0; i < tile.size(); ++i) {
-      const std::size_t at = tile.first + static_cast<std::size_t>(i);
-      std::copy_n(f.data_ptr<double>() + i * config.features, width, judged.features.data() + at * width);
-      judged.confidence[at] = largest.data_ptr<double>()[i];
-      judged.predicted[at] = which.data_ptr<std::int64_t>()[i];
+      to = std::copy_n(f.data_ptr<double>() + i * config.features, width, to);
+      *to++ = largest.data_ptr<double>()[i];
+      *to++ = static_cast<double>(which.data_ptr<std::int64_t>()[i]);
     }
   });
+  const std::vector<double> all = gathered(rows);
+  Judged judged{width, {}, {}, {}};
+  for (auto at = all.begin(); at != all.end(); at += static_cast<std::ptrdiff_t>(row)) {
+    const auto end = at + static_cast<std::ptrdiff_t>(width);
+    judged.features.insert(judged.features.end(), at, end);
+    judged.confidence.push_back(end[0]);
+    judged.predicted.push_back(static_cast<std::int64_t>(end[1]));
+  }
   return judged;
 }
 

@@ -408,5 +408,6 @@ extern "C" [[gnu::visibility("default")]] const char* implicit_diffusion_describ
   int length = 0;
   MPI_Get_library_version(text, &length);
   if (char* end = std::strpbrk(text, ",\n")) *end = '\0';
+  std::replace(text, text + std::strlen(text), '\t', ' ');  // MPICH has one
   return text;
 }

@@ -4,12 +4,12 @@
 
 namespace implicit_diffusion {
 
-TensorSamples to_samples(const Population<float>& x, std::size_t shard) {
+TensorSamples to_samples(const Population<float>& x, std::size_t shard, Processes* processes) {
   const std::size_t d = x.dimension();
-  TensorSamples samples(x.size(), {static_cast<std::int64_t>(d)}, at::kFloat, shard);
+  TensorSamples samples(x.size(), {static_cast<std::int64_t>(d)}, at::kFloat, shard, processes);
   auto* to = samples.x().data_ptr<float>();
-  for (std::size_t i = 0; i < x.size(); ++i)
-    for (std::size_t j = 0; j < d; ++j) *to++ = x(i, j);
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    for (std::size_t j = 0; j < d; ++j) *to++ = x(samples.first() + i, j);
   return samples;
 }
 
@@ -22,19 +22,18 @@ Population<float> to_population(const TensorSamples& x) {
   return points;
 }
 
-std::vector<double> energies_at(const NetworkEnergy& energy, std::span<const double> points, Workers* workers) {
-  const TensorSamples x = [&] {
-    TensorSamples samples = energy.samples(points.size() / energy.dimension());
-    const at::Tensor given = at::empty(samples.x().sizes(), at::kDouble);
-    std::copy(points.begin(), points.end(), given.data_ptr<double>());
-    samples.x().copy_(given);
-    return samples;
-  }();
+std::vector<double> energies_at(const NetworkEnergy& energy, std::span<const double> points, Workers* workers,
+                                Processes* processes) {
+  const std::size_t d = energy.dimension();
+  const TensorSamples x = energy.samples(points.size() / d, processes);
+  const at::Tensor given = at::empty(x.x().sizes(), at::kDouble);
+  std::copy_n(points.begin() + static_cast<std::ptrdiff_t>(x.first() * d), x.size() * d, given.data_ptr<double>());
+  x.x().copy_(given);
   TensorNumbers v = TensorTiles::numbers(x);
   TensorTiles::for_each(workers, TensorTiles::tiles(x), [&](std::size_t k) {
     energy.add_values(TensorTiles::tile(x, k), 1, TensorTiles::numbers_of(v, k));
   });
-  return std::move(v.values);
+  return gathered(v);
 }
 
 }  // namespace implicit_diffusion

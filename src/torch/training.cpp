@@ -12,12 +12,12 @@ namespace implicit_diffusion {
 
 void LossGradient::estimate(const TensorSamples& batch, const TensorParameters& theta, std::int64_t step,
                             TensorParameters& gradient) {
-  if (batch.size() == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
+  if (batch.total() == 0) throw Error(ErrorKind::usage, "batch", "it is empty");
   if (batch.sample_shape() != network_.sample)
     throw Error(ErrorKind::usage, "batch", "its samples are not of the network's shape");
   weights_.set(network_.layout, theta);
-  const auto n = static_cast<double>(batch.size());
-  std::vector<double> losses(batch.size());
+  const auto n = static_cast<double>(batch.total());
+  TensorNumbers losses = TensorTiles::numbers(batch);
   gradient = zeros_like(theta);
   TensorTiles::sum(workers_, batch, gradient, [&](std::size_t k, TensorParameters& sum) {
     detail::use_one_thread();
@@ -27,18 +27,20 @@ void LossGradient::estimate(const TensorSamples& batch, const TensorParameters& 
     const NetworkAt network = [&](const NetworkInput& in) { return evaluate(network_, weights_.leaves(), in); };
     const LossInput in{
         {detail::fill_up(part.x, part.shard), detail::fill_up(part.labels, part.shard), part.first, part.shard},
-        batch.size(),
+        batch.total(),
         step};
     const at::Tensor loss = detail::unless_refused("loss", [&] { return loss_(network, in); });
     if (!loss.defined() || loss.dim() != 1 || loss.size(0) != in.samples.size())
       throw Error(ErrorKind::usage, "loss", "it must be one number for each sample");
     const at::NoGradGuard no_graph;
-    detail::add_numbers(loss, size, 1, losses.data() + part.first);
+    detail::add_numbers(loss, size, 1, TensorTiles::numbers_of(losses, k));
     const at::Tensor c = detail::fill_up_with_zeros(at::full({size}, 1 / n, loss.options()), part.shard);
     detail::add_gradients(detail::pull_back(loss, weights_.leaves(), c), weights_.leaves(), sum);
   });
   mean_ = 0;
-  for (const double loss : losses) mean_ += loss / n;
+  in_turn(batch.tiles(), {&mean_, 1}, [&] {
+    for (const double loss : losses.values) mean_ += loss / n;
+  });
 }
 
 SampleLoss cross_entropy_loss() {

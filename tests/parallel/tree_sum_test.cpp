@@ -1,6 +1,7 @@
 // The sum as a tree: its order, how many values are alive, and which failure is reported. Values are texts, which show
 // the order in which they were added.
 #include "implicit_diffusion/parallel/tree_sum.hpp"
+#include "processes/threads_as_processes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -86,6 +87,69 @@ TEST(TreeSum, KeepsFewValues) {
     EXPECT_EQ(text, by_definition(0, tasks));
     EXPECT_LE(most, static_cast<int>(threads) + 9);
   }
+}
+
+// Processes that have a range of the tasks each add up in the same order, and all have the sum. Texts are padded, as
+// messages have one size. Some have no task at all.
+TEST(TreeSum, OfSeveralProcessesIsThatOfOne) {
+  const std::size_t longest = by_definition(0, 40).size();
+  const auto padded = [&](Counted value) {
+    value.text.resize(longest, ' ');
+    return value;
+  };
+  const auto stripped = [](const std::string& text) { return text.substr(0, text.find(' ')); };
+  for (const std::size_t ranks : {2, 3, 4, 7})
+    for (std::size_t tasks = 0; tasks <= 40; ++tasks) {
+      std::atomic<std::size_t> sent = 0;
+      const auto sums = test::as_processes(ranks, [&](Processes* processes) {
+        const Range range(processes, tasks);
+        Counted::Counts counts;
+        Workers workers(2);
+        const std::string text = tree_sum(
+                                     &workers, range, [&] { return padded(Counted(counts)); },
+                                     [&](std::size_t i, Counted& value) {
+                                       value.text = std::to_string(range.first + i);
+                                       value.text.resize(longest, ' ');
+                                     },
+                                     [&](Counted& a, const Counted& b) {
+                                       a.text = "(" + stripped(a.text) + "+" + stripped(b.text) + ")";
+                                       a.text.resize(longest, ' ');
+                                     },
+                                     [&](Counted& value) {
+                                       ++sent;
+                                       return as_message(std::span(value.text));
+                                     })
+                                     .text;
+        EXPECT_EQ(counts.alive, 0);
+        return stripped(text);
+      });
+      for (const std::string& sum : sums)
+        EXPECT_EQ(sum, tasks == 0 ? "" : by_definition(0, tasks)) << tasks << " on " << ranks;
+      // Whole subtrees are one message each: with as many tasks as ranks, each rank but the first sends one.
+      if (tasks == 4 && ranks == 4) EXPECT_EQ(sent, 2 * 3 + 4U);
+    }
+}
+
+// A process whose range begins inside of a subtree keeps a few values more.
+TEST(TreeSum, KeepsFewValuesOnEachProcess) {
+  (void)test::as_processes(3, [](Processes* processes) {
+    const Range range(processes, 300);
+    Counted::Counts counts;
+    Workers workers(2);
+    const auto number = tree_sum(
+        &workers, range, [&] { return Counted(counts); },
+        [](std::size_t i, Counted& value) {
+          std::this_thread::sleep_for(std::chrono::microseconds(i % 64 == 1 ? 2000 : 20));
+          value.text = "12345678";
+        },
+        [](Counted& a, const Counted&) { a.text.resize(8); },
+        [](Counted& value) {
+          value.text.resize(8);
+          return as_message(std::span(value.text));
+        });
+    EXPECT_LE(counts.most, 2 + 2 * 9 + 1);
+    return number.text;
+  });
 }
 
 TEST(TreeSum, OfNothingIsZero) {

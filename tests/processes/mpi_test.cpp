@@ -35,15 +35,19 @@ Result run_job(const Job& job, const fs::path& folder, const Words& words,
   return Process(launch_of(job, folder, words, environment)).wait();
 }
 
-// metrics.csv without the seconds.
+// metrics.csv without the seconds, and what is measured by them.
 std::string without_seconds(const fs::path& file) {
   std::string kept;
   std::istringstream text(io::read_file(file));
+  std::vector<bool> timed;
   for (std::string line; std::getline(text, line);) {
+    const bool header = timed.empty();
     std::size_t column = 0;
     std::istringstream cells(line);
-    for (std::string cell; std::getline(cells, cell, ',');)
-      if (column++ != 2) kept += cell + ",";
+    for (std::string cell; std::getline(cells, cell, ',');) {
+      if (header) timed.push_back(cell == "seconds" || cell == "images_per_second");
+      if (!timed[column++]) kept += cell + ",";
+    }
     kept += "\n";
   }
   return kept;
@@ -53,7 +57,7 @@ std::string without_seconds(const fs::path& file) {
 Json summary_of(const fs::path& folder) {
   Json s = Json::parse(io::read_file(folder / "summary.json"));
   const auto strip = [](auto& self, Json& j) -> void {
-    for (const char* key : {"seconds", "threads", "processes", "peak_memory_bytes"})
+    for (const char* key : {"seconds", "threads", "processes", "peak_memory_bytes", "images_per_second"})
       if (j.is_object()) j.erase(key);
     for (Json& inner : j)
       if (inner.is_structured()) self(self, inner);
@@ -64,7 +68,10 @@ Json summary_of(const fs::path& folder) {
 
 // What must be the same in the folders of two runs; what is in neither is.
 void expect_same_files(const fs::path& one, const fs::path& other, const std::string& what) {
-  for (const char* name : {"theta.npy", "samples.npy", "snapshots.npy", "config.toml"}) {
+  for (const char* name :
+       {"theta.npy", "samples.npy", "snapshots.npy", "config.toml", "energy.npy", "model/model.safetensors",
+        "model/unet/diffusion_pytorch_model.safetensors", "model-best/unet/diffusion_pytorch_model.safetensors",
+        "classifier/classifier.safetensors", "pictures/after.png"}) {
     ASSERT_EQ(fs::exists(one / name), fs::exists(other / name)) << what << ": " << name;
     if (!fs::exists(one / name)) continue;
     EXPECT_EQ(io::read_file(one / name), io::read_file(other / name)) << what << ": " << name;
@@ -151,6 +158,111 @@ TEST(Mpi, StatesOfAChainHaveTheSameBytes) {
                   40, some_jobs, false);
 }
 
+#ifdef IMPLICIT_DIFFUSION_NETWORKS
+
+// Seven shards, the last one not full; references in five.
+const Words energy{"ebm-network",       "--set", "network.widths=[8,8]", "--set", "particles=1540",    "--set",
+                   "target.batch=1030", "--set", "log_every=20",         "--set", "checkpoint_every=5"};
+
+TEST(Mpi, ANeuralEnergyHasTheSameBytesFromAnyJob) { expect_the_same(energy, 20, all_jobs, true); }
+
+// A model of images of 8 x 8, trained on forty of them and finetuned; then what is made of it.
+class MpiImages : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string images("\0\0\x08\x03\0\0\0\x28\0\0\0\x08\0\0\0\x08", 16), labels("\0\0\x08\x01\0\0\0\x28", 8);
+    for (int i = 0; i < 40; ++i) {
+      labels += static_cast<char>(i % 2);
+      for (int k = 0; k < 64; ++k) images += static_cast<char>((i % 2 ? k / 8 : k % 8) % 4 < 2 ? 200 + i : 10);
+    }
+    write(folder.path() / "data" / "train-images-idx3-ubyte", images);
+    write(folder.path() / "data" / "train-labels-idx1-ubyte", labels);
+    write(folder.path() / "tiny.toml", R"(kind = "images"
+[data]
+folder = "data"
+shape = [1, 8, 8]
+classes = 2
+conditional = true
+[network]
+channels = [8, 8]
+attention = [4]
+groups = 4
+head_width = 4
+[classifier]
+steps = 4
+batch = 9
+shard = 4
+features = 8
+[pretrain]
+steps = 6
+batch = 5
+shard = 2
+warm_up = 2
+log_every = 2
+sample_every = 4
+[finetune]
+lambda = 5.0
+steps_per_sample = 4
+slots = 2
+batch = 5
+shard = 2
+steps = 4
+warm_up = 1
+learning_rate = 0.001
+evaluate_every = 2
+strip = 4
+samples = 9
+[sweep]
+lambda = [5.0]
+)");
+  }
+  void good(const Job& job, const Words& words) {
+    const Result r = run_job(job, folder.path(), words);
+    ASSERT_EQ(r.code, 0) << name_of(job) << " " << words[0] << ": " << r.err;
+  }
+  fs::path at(const std::string& name) const { return folder.path() / name; }
+  Folder folder;
+};
+
+TEST_F(MpiImages, StagesHaveTheSameBytes) {
+  const Words quiet{"--quiet", "--no-report"};
+  for (const Job& job : std::vector<Job>{{1, 1}, {1, 2}, {2, 1}, {3, 1}}) {
+    const std::string name = name_of(job);
+    good(job, Words{"pretrain", "tiny.toml", "--classifier", "--output", "c-" + name} + quiet);
+    good(job, Words{"pretrain", "tiny.toml", "--output", "p-" + name} + quiet);
+    const Words finetune{"finetune", "tiny.toml", "--model", "p-1x1/model", "--classifier", "c-1x1/classifier"};
+    good(job, finetune + Words{"--output", "f-" + name} + quiet);
+    for (const char* stage : {"c-", "p-", "f-"})
+      expect_same_files(at(stage + std::string("1x1")), at(stage + name), stage + name);
+    good(job, {"sample", "p-1x1/model", "--count", "21", "--steps", "4", "--output", "s-" + name});
+    EXPECT_EQ(io::read_file(at("s-1x1/samples.npy")), io::read_file(at("s-" + name + "/samples.npy"))) << name;
+    good(job, {"evaluate", "f-1x1/model", "--base", "p-1x1/model", "--data", "data", "--classifier", "c-1x1/classifier",
+               "--count", "21", "--steps", "4", "--output", "e-" + name + ".json"});
+    EXPECT_EQ(io::read_file(at("e-1x1.json")), io::read_file(at("e-" + name + ".json"))) << name;
+  }
+}
+
+// Stopped on some, continued on others; and all stages in one.
+TEST_F(MpiImages, RunsGoOnWithAnotherNumber) {
+  const Words all{"run", "tiny.toml", "--quiet", "--no-report", "--output"};
+  good({1, 1}, all + Words{"one"});
+  good({2, 1}, all + Words{"two"});
+  const auto expect_same_stages = [&](const std::string& what) {
+    for (const char* stage : {"settings/classifier", "settings/pretrain", "settings/finetune-5"})
+      expect_same_files(at("one") / stage, at("two") / stage, what + stage);
+  };
+  expect_same_stages("");
+  // The last checkpoints of two stages go, and what was written after them.
+  for (const char* stage : {"settings/pretrain", "settings/finetune-5"}) {
+    ASSERT_TRUE(fs::exists(at("two") / stage / "summary.json"));
+    fs::remove(at("two") / stage / "summary.json");
+  }
+  good({3, 1}, all + Words{"two", "--resume"});
+  expect_same_stages("resumed ");
+}
+
+#endif
+
 // Every run of a folder with many: itself, and those in it.
 void expect_same_trees(const fs::path& one, const fs::path& other, const std::string& what) {
   std::size_t runs = 0;
@@ -225,6 +337,42 @@ TEST(Mpi, AnErrorIsOneLineAndItsExitCode) {
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }
 
+// The processes of ours that work in a folder.
+std::vector<pid_t> ranks_in(const fs::path& folder) {
+  std::vector<pid_t> found;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::error_code gone;
+    if (fs::read_symlink(entry.path() / "cwd", gone) != fs::canonical(folder) || gone) continue;
+    const fs::path program = fs::canonical(IMPLICIT_DIFFUSION_PROGRAM),
+                   exe = fs::read_symlink(entry.path() / "exe", gone);
+    if (exe == program || exe == program.string() + "-networks") found.push_back(std::stoi(name));
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// A disk that is full, for the one process that writes: all end.
+TEST(Mpi, AFullDiskIsOneLineAndItsExitCode) {
+  const Folder folder;
+  std::vector<Words> runs{reward + Words{"--set", "checkpoint_every=10"}};
+#ifdef IMPLICIT_DIFFUSION_NETWORKS
+  runs.push_back(energy);
+#endif
+  for (const Words& words : runs) {
+    const Result r = run_job(
+        {3, 1}, folder.path(),
+        Words{"run"} + words + Words{"--steps", "40", "--quiet", "--no-report", "--output", "full-disk-" + words[0]},
+        {"LD_PRELOAD=" IMPLICIT_DIFFUSION_FAULT, "FAULT=write:ENOSPC@3+", "FAULT_PATH=full-disk"});
+    EXPECT_EQ(r.code, 74) << r.err;
+    const auto lines = our_lines(r.err);
+    ASSERT_EQ(lines.size(), 1U) << r.err;
+    EXPECT_NE(lines[0].find("No space left on device"), std::string::npos) << lines[0];
+    EXPECT_TRUE(ranks_in(folder.path()).empty());
+  }
+}
+
 // A list, a check, a report are made once.
 TEST(Mpi, OtherCommandsSpeakOnce) {
   const Folder folder;
@@ -236,21 +384,6 @@ TEST(Mpi, OtherCommandsSpeakOnce) {
   const Result several = Process(list).wait(), one = Process({.arguments = {"list"}, .folder = folder.path()}).wait();
   EXPECT_EQ(several.code, 0);
   EXPECT_EQ(several.out, one.out);
-}
-
-// The processes of ours that work in a folder.
-std::vector<pid_t> ranks_in(const fs::path& folder) {
-  std::vector<pid_t> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    std::error_code gone;
-    if (fs::read_symlink(entry.path() / "cwd", gone) != fs::canonical(folder) || gone) continue;
-    if (fs::read_symlink(entry.path() / "exe", gone) == fs::canonical(IMPLICIT_DIFFUSION_PROGRAM))
-      found.push_back(std::stoi(name));
-  }
-  std::ranges::sort(found);
-  return found;
 }
 
 // Waits until a run has a checkpoint; its ranks then.
@@ -268,16 +401,14 @@ const Words long_run{"run",   "langevin-reward",     "--set",   "particles=1500"
                      "--set", "checkpoint_every=50", "--quiet", "--no-report"};
 
 // A process that is killed ends the job, which goes on from its last checkpoint to the same bytes.
-TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) {
+void expect_to_survive_kills(const Words& run, std::int64_t steps, int kills) {
   const Folder folder;
-  const int kills = std::getenv("IMPLICIT_DIFFUSION_KILLS") ? std::atoi(std::getenv("IMPLICIT_DIFFUSION_KILLS")) : 4;
-  const Words finish{"--steps", "3000"};
-  ASSERT_EQ(run_job({1, 1}, folder.path(), long_run + finish + Words{"--output", "one"}).code, 0);
+  if (std::getenv("IMPLICIT_DIFFUSION_KILLS")) kills = std::atoi(std::getenv("IMPLICIT_DIFFUSION_KILLS"));
   std::mt19937 random(1);
   for (int k = 0; k < kills; ++k) {
     const Job job{2 + random() % 3, 1};
     const std::string killed = "killed-" + std::to_string(k);
-    const Words words = long_run + Words{"--output", killed};
+    const Words words = run + Words{"--output", killed};
     {
       Process p(launch_of(job, folder.path(), words + Words{"--steps", "100000000"}));
       const auto ranks = wait_for_checkpoint(folder.path() / killed, job.ranks);
@@ -288,19 +419,27 @@ TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) {
       EXPECT_NE(p.wait().code, 0);
       EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
     }
-    // It may have gone beyond the last step of the other: then both go on to one that neither has reached.
+    // It may have gone beyond `steps`: then both go on to one that neither has reached.
     const Words more = io::list_directory(folder.path() / killed / "checkpoints").empty() ? Words{} : Words{"--resume"};
     std::int64_t reached = 0;
     for (const fs::path& c : io::list_directory(folder.path() / killed / "checkpoints"))
       reached = std::max(reached, static_cast<std::int64_t>(std::atoll(c.filename().string().c_str() + 5)));
-    const std::string last = std::to_string((std::max<std::int64_t>(reached, 3000) + 999) / 1000 * 1000);
-    ASSERT_EQ(run_job({1, 1}, folder.path(), long_run + Words{"--steps", last, "--output", "one", "--overwrite"}).code,
-              0);
+    const std::int64_t whole = steps / 3;
+    const std::string last = std::to_string((std::max(reached, steps) + whole - 1) / whole * whole);
+    ASSERT_EQ(run_job({1, 1}, folder.path(), run + Words{"--steps", last, "--output", "one", "--overwrite"}).code, 0);
     const Result r = run_job({2 + random() % 3, 1}, folder.path(), words + Words{"--steps", last} + more);
     ASSERT_EQ(r.code, 0) << r.err;
     expect_same_files(folder.path() / "one", folder.path() / killed, "after kill " + std::to_string(k));
   }
 }
+
+TEST(Mpi, AKilledProcessEndsTheJobAndTheRunResumes) { expect_to_survive_kills(long_run, 3000, 4); }
+
+#ifdef IMPLICIT_DIFFUSION_NETWORKS
+TEST(Mpi, ANeuralEnergySurvivesKills) {
+  expect_to_survive_kills(Words{"run"} + energy + Words{"--quiet", "--no-report"}, 60, 2);
+}
+#endif
 
 // SIGUSR1, which mpirun passes on: the state is written, and the exit code is that of SIGTERM.
 TEST(Mpi, SigusrWritesTheStateAndEnds) {

@@ -4,12 +4,15 @@
 //
 //     work / processes + latency + bytes / bandwidth
 //
-// whose constants are measured too: a gather of 8 bytes from each, and one of a megabyte.
+// whose constants are measured too: the work is that of one process for a million particles; the latency is what a step
+// of a thousand takes beyond its share of one process's time, and grows with the logarithm of the number of processes;
+// the bandwidth is that of a gather of a megabyte from each. The formula then predicts what is too large for here.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
 #include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/parallel/sums.hpp"
 #include "langevin/experiment.hpp"
 #include "langevin/method.hpp"
 
@@ -17,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 namespace program {
@@ -62,6 +66,12 @@ int bench_processes() {
   text += "the joint step of the paper's experiment (6 wells, 2 dimensions), us a step\n";
   text += fmt::format("  {:>12}{:>12}{:>14}{:>26}{:>30}\n", "particles", "processes", "one process",
                       "as many threads of one", "processes' speed, of theirs");
+  struct Row {
+    std::size_t particles;
+    double together, one;
+  };
+  std::vector<Row> rows;
+  std::size_t parameters = 0;
   for (const std::size_t n : {1'000, 10'000, 100'000, 1'000'000}) {
     Overrides overrides;
     for (const auto& [key, value] : {std::pair<std::string, std::string>{"particles", fmt::format("{}", n)},
@@ -91,6 +101,7 @@ int bench_processes() {
         // Out of the way: those who wait for a message look for it often at first.
         std::this_thread::sleep_for(std::chrono::duration<double>(shared));
       }
+      parameters = theta.size();
       if (turn == 0) continue;
       together.push_back(shared / static_cast<double>(c.steps));
       one.push_back(single / static_cast<double>(c.steps));
@@ -98,7 +109,33 @@ int bench_processes() {
     }
     text += fmt::format("  {:>12}{:>12.2f}{:>14.2f}{:>26.2f}{:>29.2f}x\n", n, middle(together) * 1e6, middle(one) * 1e6,
                         middle(threads) * 1e6, middle(threads) / middle(together));
+    rows.push_back({n, middle(together), middle(one)});
   }
+
+  const auto number = [](std::size_t n) { return static_cast<double>(n); };
+  const double work = rows.back().one / number(rows.back().particles),
+               step_latency = std::max(0.0, rows.front().together - rows.front().one / number(ranks)),
+               bandwidth = number((ranks - 1) << 20) / large;
+  // A row of sums for each chunk of blocks.
+  const auto bytes = [&](std::size_t n) {
+    const std::size_t chunk = tiles_per_chunk * block_size;
+    return number((n + chunk - 1) / chunk) * number(1 + 2 * parameters) * sizeof(double);
+  };
+  text += fmt::format(
+      "a step takes work / processes + latency + bytes / bandwidth: work {:.2f} ns a particle, latency {:.1f} us times "
+      "log2(processes), bandwidth {:.1f} GB/s\n",
+      work * 1e9, step_latency * 1e6 / std::log2(number(ranks)), bandwidth / 1e9);
+  text += fmt::format("  {:>12}{:>12}{:>16}{:>14}{:>12}{:>12}{:>12}\n", "particles", "processes", "work / proc.",
+                      "latency", "bytes", "us a step", "measured");
+  const auto predict = [&](std::size_t n, std::size_t among, double measured) {
+    const double share = work * number(n) / number(among),
+                 wait = step_latency * std::log2(number(among)) / std::log2(number(ranks)), sent = bytes(n) / bandwidth;
+    text += fmt::format("  {:>12}{:>12}{:>16.1f}{:>14.1f}{:>12.1f}{:>12.1f}{:>12}\n", n, among, share * 1e6, wait * 1e6,
+                        sent * 1e6, (share + wait + sent) * 1e6,
+                        measured > 0 ? fmt::format("{:.1f}", measured * 1e6) : "-");
+  };
+  for (const Row& row : rows) predict(row.particles, ranks, row.together);
+  for (const std::size_t among : {64, 1'024}) predict(1'000'000'000, among, 0);
   print(text);
   return 0;
 }

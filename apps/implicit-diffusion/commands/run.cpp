@@ -55,12 +55,7 @@ int run_changed(const RunOptions& o, const std::vector<Override>& changes, const
     print(experiment->common().resolved.text());
     return 0;
   }
-  if (experiment->needs_networks()) {
-    if (launched())
-      throw Error(ErrorKind::usage, experiment->common().experiment,
-                  "networks run in one process: start it without mpirun or srun");
-    become_networks(experiment->common().experiment);
-  }
+  if (experiment->needs_networks()) become_networks(experiment->common().experiment);
   start_processes();
   if (prefix.empty() || !o.output.empty()) return experiment->run(o);
   RunOptions named = o;

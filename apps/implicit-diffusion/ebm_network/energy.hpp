@@ -35,13 +35,14 @@ inline implicit_diffusion::GradientEstimator<implicit_diffusion::NetworkEnergy>:
   return terms;
 }
 
-// The law at theta: nothing where it is too wide for a quadrature.
+// The law at theta: nothing where it is too wide for a quadrature. Processes share the work.
 inline std::optional<implicit_diffusion::PlaneEnergy> integrate(implicit_diffusion::NetworkEnergy& energy,
                                                                 const implicit_diffusion::TensorParameters& theta,
-                                                                implicit_diffusion::Workers* workers) {
+                                                                implicit_diffusion::Workers* workers,
+                                                                implicit_diffusion::Processes* processes = nullptr) {
   energy.prepare(theta);
   return implicit_diffusion::integrate_energy(
-      [&](std::span<const double> points) { return energies_at(energy, points, workers); });
+      [&](std::span<const double> points) { return energies_at(energy, points, workers, processes); });
 }
 
 }  // namespace program

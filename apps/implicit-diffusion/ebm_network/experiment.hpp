@@ -31,6 +31,7 @@ class EbmNetworkExperiment final : public ExperimentOf<EbmConfiguration> {
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;
   Repeats repeats() const override { return {}; }
+  bool is_shared() const override { return true; }
 };
 
 // energy.npy: log pi*(theta) at the beginning and at the end, at the nodes of a grid over target.window(), rows going

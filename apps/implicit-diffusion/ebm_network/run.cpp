@@ -45,9 +45,10 @@ class EbmRun {
  public:
   EbmRun(const EbmConfiguration& c, const RunContext& context) : c_(c), context_(context) {
     context.say_if_fewer(workers_.threads());
+    context.say_if_too_few_shards(static_cast<std::size_t>((c.particles + c.shard - 1) / c.shard));
     if (const SampleFile* data = c.target.data()) {
       hashes_.add("target.data", *data, 2);
-      data_ = to_samples(data->samples(2), static_cast<std::size_t>(c.shard));
+      data_ = to_samples(data->samples(2), static_cast<std::size_t>(c.shard), context.processes);
     }
   }
 
@@ -55,7 +56,7 @@ class EbmRun {
     const Noise noise(c_.seed);
     const SpreadStart start{noise, c_.spread};
     EbmState s{.theta = first_theta(c_, energy_),
-               .population = energy_.samples(static_cast<std::size_t>(c_.particles)),
+               .population = energy_.samples(static_cast<std::size_t>(c_.particles), context_.processes),
                .optimizer = BasicAnyOptimizer<TensorParameters>::make(c_.optimizer, c_.learning_rate)};
     average_ = s.theta;
     start.draw(s.population, 0);
@@ -66,13 +67,14 @@ class EbmRun {
       });
     LangevinEngine<NetworkEnergy> engine(
         energy_,
-        terms_of(std::make_unique<PointsReference>(c_.target.batches(noise), static_cast<std::size_t>(c_.shard))),
+        terms_of(std::make_unique<PointsReference>(c_.target.batches(noise), static_cast<std::size_t>(c_.shard),
+                                                   context_.processes)),
         {.step_size = {c_.step_size}, .noise = noise, .workers = &workers_});
     const auto observe = [&](const EbmState& state) { this->observe(state); };
     const Outcome outcome =
-        c_.inner_steps == 1 ? single_loop(engine, engine, s, {.steps = c_.steps}, observe, context_.stop)
+        c_.inner_steps == 1 ? single_loop(engine, engine, s, {.steps = c_.steps}, observe, checkpoints_.stop())
                             : nested_loop(engine, engine, start, s, {.steps = c_.steps, .inner_steps = c_.inner_steps},
-                                          observe, context_.stop);
+                                          observe, checkpoints_.stop());
     return finish(s, outcome);
   }
 
@@ -93,7 +95,7 @@ class EbmRun {
     double kl = Figures::none, data_log_likelihood = Figures::none;
   };
   Distance distance(const TensorParameters& theta) {
-    const std::optional<PlaneEnergy> law = integrate(energy_, theta, &workers_);
+    const std::optional<PlaneEnergy> law = integrate(energy_, theta, &workers_, context_.processes);
     if (!law) return {};
     if (const auto log_density = c_.target.log_density()) {
       const PlaneDivergence d = divergence_from(*law, log_density);
@@ -104,8 +106,10 @@ class EbmRun {
       energy_.add_values(TensorTiles::tile(*data_, k), 1, TensorTiles::numbers_of(v, k));
     });
     double sum = 0;
-    for (const double e : v.values) sum -= e;
-    return {Figures::none, sum / static_cast<double>(v.size()) - law->log_normaliser};
+    in_turn(data_->tiles(), {&sum, 1}, [&] {
+      for (const double e : v.values) sum -= e;
+    });
+    return {Figures::none, sum / static_cast<double>(data_->total()) - law->log_normaliser};
   }
 
   std::vector<double> measure(const EbmState& s) {
@@ -150,6 +154,7 @@ class EbmRun {
     if (rows_.needs_last(s.step)) rows_.add_last(measure(s), {});
     Summary summary = summary_of(c_, context_.threads);
     summary.method = c_.inner_steps == 1 ? "implicit" : "nested";
+    if (context_.processes) summary.processes = context_.processes->ranks();
     summary.steps = s.step;
     summary.status = to_string(outcome.status);
     summary.figures = figures();
@@ -163,7 +168,7 @@ class EbmRun {
                              : warn_if_moving("KL divergence", rows_.column("exact_kl"), true))
         summary.warnings.push_back(std::move(*warning));
     write_files(s, diverged);
-    io::write_file(context_.folder / "summary.json", to_json(summary));
+    context_.write("summary.json", to_json(summary));
     if (!diverged)  // the last, after the files of the run
       checkpoints_.write(s.step, [&](io::CheckpointWriter& to) { return save(to, s); });
     FinishedRun done{summary, closing_table(summary), {}};
@@ -193,20 +198,20 @@ class EbmRun {
   }
 
   void write_files(const EbmState& s, bool diverged) {
-    rows_.write(context_.folder);
+    if (context_.writes()) rows_.write(context_.folder);
     if (!diverged)
-      io::write_file(context_.folder / "samples.npy", io::npy_bytes(to_rows(to_population(s.population)),
-                                                                    std::array{s.population.size(), std::size_t{2}}));
+      context_.write_pieces("samples.npy",
+                            io::npy_header_of_floats(std::array{s.population.total(), s.population.dimension()}),
+                            [&](const PieceSink& sink) { give_pieces(s.population, sink); });
     std::vector<float> densities;
     for (const TensorParameters& theta : {first_theta(c_, energy_), average_}) append_log_density(densities, theta);
-    io::write_file(context_.folder / "energy.npy",
-                   io::npy_bytes(densities, std::array{std::size_t{2}, ebm_nodes, ebm_nodes}));
-    write_model();
+    context_.write("energy.npy", io::npy_bytes(densities, std::array{std::size_t{2}, ebm_nodes, ebm_nodes}));
+    if (context_.writes()) write_model();
   }
 
   // NaN where the law cannot be integrated.
   void append_log_density(std::vector<float>& to, const TensorParameters& theta) {
-    const std::optional<PlaneEnergy> law = integrate(energy_, theta, &workers_);
+    const std::optional<PlaneEnergy> law = integrate(energy_, theta, &workers_, context_.processes);
     const Window w = c_.target.window();
     std::vector<double> nodes;
     const auto node = [](double low, double high, std::size_t i) {
@@ -217,7 +222,7 @@ class EbmRun {
         nodes.push_back(node(w.x_min, w.x_max, j));
         nodes.push_back(node(w.y_min, w.y_max, i));
       }
-    for (const double v : energies_at(energy_, nodes, &workers_))
+    for (const double v : energies_at(energy_, nodes, &workers_, context_.processes))
       to.push_back(static_cast<float>(law ? -v - law->log_normaliser : Figures::none));
   }
 

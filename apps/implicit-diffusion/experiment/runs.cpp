@@ -108,15 +108,21 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
 
 }  // namespace
 
-void RunContext::write(const char* name, std::string_view bytes) const {
+void RunContext::write(const fs::path& name, std::string_view bytes) const {
   if (writes()) io::write_file(folder / name, bytes);
 }
 
 void RunContext::write_samples(const char* name, const Population<float>& x) const {
-  if (!writes()) return give_rows(x, [](std::string_view) {});
+  write_pieces(name, io::npy_header_of_floats(std::array{x.total(), x.dimension()}),
+               [&](const PieceSink& sink) { give_rows(x, sink); });
+}
+
+void RunContext::write_pieces(const char* name, const std::string& header,
+                              const std::function<void(const PieceSink&)>& give) const {
+  if (!writes()) return give([](std::string_view) {});
   io::FileWriter file(folder / name);
-  file.append(io::npy_header_of_floats(std::array{x.total(), x.dimension()}));
-  give_rows(x, [&](std::string_view piece) { file.append(piece); });
+  file.append(header);
+  give([&](std::string_view piece) { file.append(piece); });
   file.commit();
 }
 
@@ -125,6 +131,13 @@ void RunContext::say_if_too_few(std::size_t samples) const {
   if (processes && samples < worthwhile * processes->ranks() && !quiet)
     progress->say(fmt::format("{} samples are few for {} processes, one would be faster; the results are the same",
                               samples, processes->ranks()));
+}
+
+void RunContext::say_if_too_few_shards(std::size_t shards) const {
+  if (processes && shards < processes->ranks() && !quiet)
+    progress->say(
+        fmt::format("{} shards are too few for {} processes, some have nothing to do; the results are the same", shards,
+                    processes->ranks()));
 }
 
 void RunContext::say_if_fewer(std::size_t started) const {

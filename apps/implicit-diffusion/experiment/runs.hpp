@@ -4,6 +4,7 @@
 #include "experiment/experiment.hpp"
 #include "experiment/progress.hpp"
 #include "experiment/run_directory.hpp"
+#include "implicit_diffusion/io/pieces.hpp"
 #include "implicit_diffusion/population.hpp"
 
 #include <cstddef>
@@ -33,11 +34,15 @@ struct RunContext {
 
   bool writes() const { return !processes || processes->rank() == 0; }
   // One of its files, where this process writes.
-  void write(const char* name, std::string_view bytes) const;
-  // The same of samples, of which each process gives its part.
+  void write(const std::filesystem::path& name, std::string_view bytes) const;
+  // The same of samples, of which each process gives its part: what `give` gives all of them together, after a header.
   void write_samples(const char* name, const implicit_diffusion::Population<float>& x) const;
+  void write_pieces(const char* name, const std::string& header,
+                    const std::function<void(const implicit_diffusion::PieceSink&)>& give) const;
   // Says so where samples are so few that processes spend more time on their exchange than one would need for all.
   void say_if_too_few(std::size_t samples) const;
+  // Says so where a batch of a network has fewer shards than there are processes: some of them have nothing to do.
+  void say_if_too_few_shards(std::size_t shards) const;
 
   // Says so where fewer threads could be started than it was given.
   void say_if_fewer(std::size_t started) const;

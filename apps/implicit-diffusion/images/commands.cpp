@@ -1,6 +1,7 @@
 // The commands `pretrain`, `finetune`, `sample` and `evaluate`.
 #include "commands/commands.hpp"
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
 #include "experiment/run_directory.hpp"
 #include "images/evaluation.hpp"
@@ -50,19 +51,23 @@ int finetune(const FinetuneOptions& o) {
 }
 
 int sample(const SampleOptions& o) {
+  start_processes();
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));
   const Noise noise(static_cast<std::uint64_t>(o.seed));
-  const TensorSamples x = places(model, static_cast<std::size_t>(o.count), default_shard, o.labels);
+  const TensorSamples x = places(model, static_cast<std::size_t>(o.count), default_shard, o.labels, processes());
   const bool discrete = o.sampler == "ddpm" || o.sampler == "ddim";
   const std::int64_t steps = o.steps > 0 ? o.steps : discrete ? 50 : 64;
   // The folder is made before the work, so that one that cannot be is known at once.
   const fs::path folder = o.output.empty() ? fs::path("samples") : fs::path(o.output);
-  for (const char* name : {"samples.png", "samples.npy"})
-    if (std::error_code none; o.output.empty() && fs::exists(folder / name, none))
-      throw Error(ErrorKind::output, io::display(folder / name),
-                  "exists; --output names another folder, or this one to replace it");
-  io::make_directory(folder);
+  from_first(processes(), [&] {
+    for (const char* name : {"samples.png", "samples.npy"})
+      if (std::error_code none; o.output.empty() && fs::exists(folder / name, none))
+        throw Error(ErrorKind::output, io::display(folder / name),
+                    "exists; --output names another folder, or this one to replace it");
+    io::make_directory(folder);
+    return "";
+  });
   TensorSamples made;
   if (discrete) {
     made = sample_discrete(model, model.theta, o.sampler == "ddpm" ? DiscreteSampler::ddpm : DiscreteSampler::ddim,
@@ -79,6 +84,8 @@ int sample(const SampleOptions& o) {
                          x)
                .images;
   }
+  made = gathered(made);
+  if (!is_first()) return 0;
   io::write_file(folder / "samples.npy", npy_of(made));
   io::write_file(folder / "samples.png", picture_of(made, 400, 16));
   print(fmt::format("{} samples: {}\n", o.count, io::display(folder / "samples.png")));
@@ -86,6 +93,7 @@ int sample(const SampleOptions& o) {
 }
 
 int evaluate(const EvaluateOptions& o) {
+  start_processes();
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));
   std::optional<Diffusion> base;
@@ -104,14 +112,15 @@ int evaluate(const EvaluateOptions& o) {
   const data::ImageShape shape{static_cast<std::size_t>(model.network.sample[0]),
                                static_cast<std::size_t>(model.network.sample[1]),
                                static_cast<std::size_t>(model.network.sample[2])};
-  if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers);
+  if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers, processes());
   ImagesConfiguration c;
   c.steps_per_sample = o.steps;
-  const ImageSamples x =
-      sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers), model.theta,
-                    {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
-                    places(model, static_cast<std::size_t>(o.count)), base ? std::optional(base->theta) : std::nullopt);
+  const ImageSamples x = sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers), model.theta,
+                                       {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
+                                       places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
+                                       base ? std::optional(base->theta) : std::nullopt);
   const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
+  if (!is_first()) return 0;
   std::optional<Oracle> oracle;
   if (data && o.ratio != 0) oracle = data->oracle(o.ratio, model.classes() > 0);
   const bool enough = oracle && oracle->effective_samples >= 100;

@@ -63,7 +63,7 @@ std::unique_ptr<data::DataSet> open_images(const fs::path& folder, const data::I
 }
 
 DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shape, const TensorReward& reward,
-                            const ClassifierModel* classifier, Workers* workers) {
+                            const ClassifierModel* classifier, Workers* workers, Processes* processes) {
   const auto set = open_images(folder, shape);
   constexpr std::size_t most = 60'000, at_once = 6'000, shard = 250;
   const std::size_t n = std::min(set->size(), most);
@@ -74,12 +74,12 @@ DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shap
   DataFigures figures;
   figures.classes = classifier ? static_cast<std::size_t>(classifier->config.classes) : set->class_names().size();
   for (std::size_t first = 0; first < n; first += at_once) {
-    const TensorSamples x = images_of(*set, shape, first, std::min(at_once, n - first), true, shard, order);
+    const TensorSamples x = images_of(*set, shape, first, std::min(at_once, n - first), true, shard, order, processes);
     const std::vector<double> r = rewards_of(x, reward, workers);
     figures.rewards.insert(figures.rewards.end(), r.begin(), r.end());
-    if (x.labels().defined())
-      for (std::int64_t i = 0; i < x.labels().size(0); ++i)
-        figures.labels.push_back(static_cast<std::uint32_t>(x.labels().data_ptr<std::int64_t>()[i]));
+    if (const at::Tensor labels = gathered_labels(x); labels.defined())
+      for (std::int64_t i = 0; i < labels.size(0); ++i)
+        figures.labels.push_back(static_cast<std::uint32_t>(labels.data_ptr<std::int64_t>()[i]));
     if (!classifier) continue;
     Judged part = judge(classifier->config, classifier->theta, x, workers);
     figures.judged.width = part.width;
@@ -117,13 +117,13 @@ SampleFigures figures_of(const ImageSamples& samples, const TensorReward& reward
   if (!samples.path_kl.empty()) f.path_kl = mean_and_error(samples.path_kl);
   if (!classifier) return f;
   const Judged judged = judge(classifier->config, classifier->theta, samples.images, workers);
-  f.recognised = recognised(judged, samples.images.labels());
+  f.recognised = recognised(judged, gathered_labels(samples.images));
   f.confidence = mean_and_error(judged.confidence).mean;
   f.histogram = class_histogram(judged.predicted, static_cast<std::size_t>(classifier->config.classes));
   f.entropy = entropy(f.histogram);
-  const std::size_t few = std::min<std::size_t>(samples.images.size(), 500);
+  const std::size_t few = std::min<std::size_t>(samples.images.total(), 500);
   f.diversity = mean_pairwise_distance(std::span(judged.features).first(few * judged.width), judged.width);
-  if (data && data->features && samples.images.size() > 1)
+  if (data && data->features && samples.images.total() > 1)
     f.frechet = frechet_distance(feature_gaussian(judged.features, judged.width), *data->features);
   return f;
 }
@@ -140,12 +140,14 @@ data::ImageShape shape_of(const TensorSamples& x) {
 
 }  // namespace
 
-std::string picture_of(const TensorSamples& samples, std::size_t count, std::size_t columns) {
+std::string picture_of(const TensorSamples& spread, std::size_t count, std::size_t columns) {
+  const TensorSamples samples = gathered(spread);
   return data::png_bytes(
       data::image_grid(values_of(samples, std::min(count, samples.size())), shape_of(samples), columns));
 }
 
-std::string npy_of(const TensorSamples& samples) {
+std::string npy_of(const TensorSamples& spread) {
+  const TensorSamples samples = gathered(spread);
   const data::ImageShape s = shape_of(samples);
   return io::npy_bytes(values_of(samples, samples.size()), std::array{samples.size(), s.channels, s.height, s.width});
 }

@@ -45,7 +45,8 @@ struct DataFigures {
   double oracle_entropy(const implicit_diffusion::Oracle& o) const;
 };
 DataFigures figures_of_data(const std::filesystem::path& folder, const implicit_diffusion::data::ImageShape& shape,
-                            const TensorReward& reward, const ClassifierModel* classifier, Workers* workers);
+                            const TensorReward& reward, const ClassifierModel* classifier, Workers* workers,
+                            implicit_diffusion::Processes* processes = nullptr);
 // The data of a folder in that shape. Throws a usage Error where no folder is given; a data Error where its images have
 // another shape than the experiment says.
 std::unique_ptr<implicit_diffusion::data::DataSet> open_images(const std::filesystem::path& folder,

@@ -93,6 +93,7 @@ class ImagesExperiment final : public ExperimentOf<ImagesPlan> {
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;
   Repeats repeats() const override;
+  bool is_shared() const override { return true; }
 };
 
 // These need LibTorch: the executable with networks has them.

@@ -43,7 +43,8 @@ class Finetuning {
   Finetuning(const ImagesConfiguration& c, const RunContext& context, SharedFigures& shared)
       : c_(c), context_(context), shared_(shared) {
     context.say_if_fewer(workers_.threads());
-    io::make_directory(context.folder / "pictures");
+    context.say_if_too_few_shards(empty().points.tiles().total);
+    if (context.writes()) io::make_directory(context.folder / "pictures");
   }
 
   FinishedRun run() {
@@ -59,27 +60,27 @@ class Finetuning {
       resume(s);
       const NestedOptions cold{.steps = c_.steps, .inner_steps = 1, .warm_start = false};
       outcome_ = nested_loop(
-          sampler_, gradient_, start_, s, cold, [&](const auto& now) { observe(now); }, context_.stop);
+          sampler_, gradient_, start_, s, cold, [&](const auto& now) { observe(now); }, checkpoints_.stop());
       return finish(s);
     }
     QueueState<Batch, ScheduledAdam, TensorParameters> s{0, model_.theta, {}, adam};
     const QueueOptions options{.steps = c_.steps, .slots = c_.slots};
     if (!resume(s)) start_queue(sampler_, start_, s, options, empty());
     outcome_ = queue_loop(
-        sampler_, gradient_, start_, s, options, [&](const auto& now) { observe(now); }, context_.stop);
+        sampler_, gradient_, start_, s, options, [&](const auto& now) { observe(now); }, checkpoints_.stop());
     return finish(s);
   }
 
  private:
   Batch empty() const {
-    return Batch::of(
-        TensorSamples(static_cast<std::size_t>(c_.finetune.batch), model_.network.sample, at::kFloat, shard_));
+    return Batch::of(TensorSamples(static_cast<std::size_t>(c_.finetune.batch), model_.network.sample, at::kFloat,
+                                   shard_, context_.processes));
   }
   // Samples of the evaluation's own seed, at theta.
   ImageSamples sampled(const TensorParameters& theta, std::int64_t n) {
     const NetworkSteps steps = model_.steps(Noise(static_cast<std::uint64_t>(c_.evaluation_seed)), &workers_, shard_);
     return sample_images(steps, theta, {grid_, c_.dynamics, c_.last_step},
-                         places(model_, static_cast<std::size_t>(n), shard_), model_.theta);
+                         places(model_, static_cast<std::size_t>(n), shard_, {}, context_.processes), model_.theta);
   }
   double objective(const SampleFigures& f) const { return c_.lambda * f.reward.mean - c_.beta * f.path_kl.mean; }
 
@@ -94,7 +95,7 @@ class Finetuning {
   std::vector<double> measure(const auto& s, bool counts = true) {
     const ImageSamples x = sampled(s.theta, c_.strip);
     if (counts)
-      io::write_file(context_.folder / "pictures" / fmt::format("step-{:06}.png", s.step),
+      context_.write(fmt::format("pictures/step-{:06}.png", s.step),
                      picture_of(x.images, static_cast<std::size_t>(c_.strip), 16));
     const SampleFigures f = figures_of(x, reward_, judge(), nullptr, &workers_);
     if (counts && (!best_objective_ || objective(f) > *best_objective_)) {
@@ -176,7 +177,7 @@ class Finetuning {
       made.folder.origin->prediction = model_.folder.scheduler.value_or(SchedulerConfig{}).prediction_type;
     }
     made.folder.origin->base = ModelOrigin::Base{c_.model_key, ModelWeights(c_.model).sha256()};
-    save_diffusion(context_.folder / name, made, theta);
+    if (context_.writes()) save_diffusion(context_.folder / name, made, theta);
   }
 
   FinishedRun finish(const auto& s) {
@@ -185,9 +186,10 @@ class Finetuning {
       checkpoints_.write(s.step, [&](io::CheckpointWriter& w) { return save_run(w, s); });
     if (rows_.needs_last(s.step) && outcome_.status != Status::diverged)
       rows_.add_last(measure(s, outcome_.status == Status::completed), {});
-    rows_.write(context_.folder);
+    if (context_.writes()) rows_.write(context_.folder);
     Summary summary = summary_of(c_, context_.threads);
     summary.method = c_.slots == 1 ? "nested" : "queue";
+    if (context_.processes) summary.processes = context_.processes->ranks();
     summary.steps = s.step;
     summary.status = to_string(outcome_.status);
     summary.gradient_evaluations =
@@ -206,7 +208,7 @@ class Finetuning {
     done.summary.more["stage"] = "finetune";
     done.summary.more["best_step"] = best_step_;
     done.summary.more["peak_memory_bytes"] = peak_memory_bytes();
-    io::write_file(context_.folder / "summary.json", to_json(done.summary));
+    context_.write("summary.json", to_json(done.summary));
     done.table = table_of(done.summary);
     return done;
   }
@@ -214,7 +216,7 @@ class Finetuning {
   // On the final samples, before and after on the same noise, beside the data and its tilt.
   void evaluate(const TensorParameters& theta, Summary& summary) {
     if (!shared_.data && !c_.data.empty())
-      shared_.data = figures_of_data(c_.data, c_.shape, reward_, judge(), &workers_);
+      shared_.data = figures_of_data(c_.data, c_.shape, reward_, judge(), &workers_, context_.processes);
     const DataFigures* data = shared_.data ? &*shared_.data : nullptr;
     const auto n = static_cast<std::size_t>(c_.samples);
     if (!shared_.before) {
@@ -225,9 +227,9 @@ class Finetuning {
     const SampleFigures& before = *shared_.before;
     const ImageSamples x = sampled(theta, c_.samples);
     const SampleFigures after = figures_of(x, reward_, judge(), data, &workers_);
-    io::write_file(context_.folder / "samples.npy", npy_of(x.images));
-    io::write_file(context_.folder / "pictures/before.png", *shared_.picture_before);
-    io::write_file(context_.folder / "pictures/after.png", picture_of(x.images, 128, 16));
+    context_.write("samples.npy", npy_of(x.images));
+    context_.write("pictures/before.png", *shared_.picture_before);
+    context_.write("pictures/after.png", picture_of(x.images, 128, 16));
 
     std::optional<Oracle> oracle;
     if (data && c_.beta > 0) oracle = data->oracle(c_.lambda / c_.beta, model_.classes() > 0);

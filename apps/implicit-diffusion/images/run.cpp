@@ -1,6 +1,7 @@
 // An experiment with images: one stage, or all of them in folders of their own. Needs LibTorch.
 #include "experiment/console.hpp"
 #include "experiment/interrupt.hpp"
+#include "experiment/launch.hpp"
 #include "experiment/warnings.hpp"
 #include "images/stages.hpp"
 #include "implicit_diffusion/error.hpp"
@@ -85,24 +86,31 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
     ImagesConfiguration c = stage.configuration;
     if (!c.model_key.empty()) c.model = (where / c.model_key).lexically_normal().string();
     if (!c.judge_key.empty()) c.judge = (where / c.judge_key).lexically_normal().string();
-    std::optional<Json> there;
-    if (o.resume) there = completed(where, c.steps);
-    if (!there) {
+    // The first process sees what is there, and the others are told; they also wait here until it has written the model
+    // that this stage begins with.
+    const Json found = Json::parse(from_first(processes(), [&] {
+      if (const auto done = o.resume ? completed(where, c.steps) : std::nullopt) return Json{{"done", *done}}.dump();
       io::make_directory(where);
       std::error_code none;
-      const bool goes_on = o.resume && fs::exists(where / "config.toml", none);
-      if (!goes_on) write_configuration(where, c);
+      const bool begun = o.resume && fs::exists(where / "config.toml", none);
+      if (!begun) write_configuration(where, c);
+      return Json{{"begun", begun}}.dump();
+    }));
+    std::optional<Json> there;
+    if (found.contains("done")) there = found["done"];
+    if (!there) {
       const FinishedRun done = run_stage(c,
                                          {.folder = where,
                                           .threads = thread_count(o),
-                                          .resume = goes_on,
+                                          .resume = found["begun"].get<bool>(),
                                           .quiet = true,
                                           .shortened = o.quick,
                                           .stop = interrupt.token(),
                                           .progress = &progress,
-                                          .weight = work_of_step(c)},
+                                          .weight = work_of_step(c),
+                                          .processes = processes()},
                                          shared);
-      there = SummaryFile(where / "summary.json").json();
+      there = Json::parse(from_first(processes(), [&] { return SummaryFile(where / "summary.json").json().dump(); }));
       if (!done.complaints.empty()) complaint = done.complaints.front();
       progress.say(fmt::format("{} {} in {:.0f} s", stage.folder,
                                done.summary.status == "completed" ? "done" : done.summary.status,
@@ -120,11 +128,14 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
     if (status != "completed") break;
   }
   progress.finish();
+  const auto signal = static_cast<int>(largest_over(processes(), static_cast<std::uint64_t>(interrupt.signal())));
+  if (!is_first()) return exit_code(status, signal);
   if (o.resume) write_configuration(folder.path, plan);
 
   Summary s = summary_of(plan, thread_count(o));
   s.method = plan.slots == 1 ? "nested" : "queue";
   s.status = status;
+  if (processes()) s.processes = processes()->ranks();
   s.steps = plan.finetune.steps;
   for (const auto& [stage, time] : seconds.items()) s.seconds += time.get<double>();
   s.warnings = warnings_over(warnings);
@@ -133,7 +144,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
   close_run(folder.path, table_of(plan, status, results, seconds), o, experiment);
   print_warnings(s.warnings);
   if (complaint) complain(fmt::format("{}: {}", plan.experiment, *complaint));
-  return exit_code(status, interrupt.signal());
+  return exit_code(status, signal);
 }
 
 }  // namespace

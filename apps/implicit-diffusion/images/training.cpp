@@ -49,12 +49,13 @@ struct TrainingRun {
   Outcome outcome;
 
   void run() {
+    context.say_if_too_few_shards(state.population.tiles().total);
     if (context.resume) checkpoints.resume(keys.steps, context.quiet, [&](const auto& r) { return restore(r); });
     rows.start_clock();
     outcome = train(
-        gradient, source, state, keys.steps, [&](const TrainingState& s) { observe(s); }, context.stop);
+        gradient, source, state, keys.steps, [&](const TrainingState& s) { observe(s); }, checkpoints.stop());
     if (rows.needs_last(state.step)) rows.add_last(row(state), {});
-    rows.write(context.folder);
+    if (context.writes()) rows.write(context.folder);
     if (outcome.status != Status::diverged)
       checkpoints.write(state.step, [&](io::CheckpointWriter& w) { return save(w, state); });
   }
@@ -109,6 +110,7 @@ struct TrainingRun {
 Summary summary_of(const TrainingRun& run, std::size_t parameters) {
   Summary s = summary_of(run.c, run.context.threads);
   s.method = to_string(run.c.stage);
+  if (run.context.processes) s.processes = run.context.processes->ranks();
   s.steps = run.state.step;
   s.status = to_string(run.outcome.status);
   s.gradient_evaluations = run.state.step;
@@ -133,7 +135,7 @@ std::string table_of(const TrainingRun& run, const Summary& s, const std::string
 }
 
 FinishedRun finished(const TrainingRun& run, Summary s, const std::string& result) {
-  io::write_file(run.context.folder / "summary.json", to_json(s));
+  run.context.write("summary.json", to_json(s));
   FinishedRun done{s, table_of(run, s, result), {}};
   if (s.status == "diverged")
     done.complaints.push_back(fmt::format("training diverged after {} steps; a learning_rate smaller than {} may help",
@@ -180,7 +182,8 @@ FinishedRun run_classifier(const ImagesConfiguration& c, const RunContext& conte
                   gradient,
                   source,
                   {0, initial_parameters(network.layout, Noise(c.seed)),
-                   TensorSamples(static_cast<std::size_t>(c.classifier.batch), network.sample, at::kFloat, shard),
+                   TensorSamples(static_cast<std::size_t>(c.classifier.batch), network.sample, at::kFloat, shard,
+                                 context.processes),
                    optimizer_of(c.classifier)},
                   {}};
   run.run();
@@ -197,13 +200,13 @@ FinishedRun run_classifier(const ImagesConfiguration& c, const RunContext& conte
       }
     }();
     const data::DataSet& judged_on = test ? *test : *set;
-    const TensorSamples x =
-        images_of(judged_on, c.shape, 0, std::min<std::size_t>(judged_on.size(), 10'000), true, 250);
+    const TensorSamples x = images_of(judged_on, c.shape, 0, std::min<std::size_t>(judged_on.size(), 10'000), true, 250,
+                                      {}, context.processes);
     const Judged judged = judge(model.config, model.theta, x, &workers);
-    model.accuracy = recognised(judged, x.labels());
+    model.accuracy = recognised(judged, gathered_labels(x));
     s.more["accuracy"] = *model.accuracy;
-    save_classifier(context.folder / "classifier", model);
-    result = fmt::format("  {:<29}{:.2f} % of {} {} images\n", "right", 100 * *model.accuracy, x.size(),
+    if (context.writes()) save_classifier(context.folder / "classifier", model);
+    result = fmt::format("  {:<29}{:.2f} % of {} {} images\n", "right", 100 * *model.accuracy, x.total(),
                          test ? "test" : "training");
   }
   return finished(run, std::move(s), result);
@@ -229,13 +232,11 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
                                              .noise = Noise(c.seed)}),
                         &workers);
   const ImageChain chain{c.time_grid(c.horizon), Dynamics::euler_sde, LastStep::mean};
-  const TensorSamples strip = places(model, static_cast<std::size_t>(c.strip), shard);
-  io::make_directory(context.folder / "pictures");
+  const TensorSamples strip = places(model, static_cast<std::size_t>(c.strip), shard, {}, context.processes);
+  if (context.writes()) io::make_directory(context.folder / "pictures");
   const auto draw = [&](const TrainingState& s, bool picture) {
     const ImageSamples x = sample_images(steps, average_of(s.optimizer, s.theta), chain, strip);
-    if (picture)
-      io::write_file(context.folder / "pictures" / fmt::format("step-{:06}.png", s.step),
-                     picture_of(x.images, strip.size(), 16));
+    if (picture) context.write(fmt::format("pictures/step-{:06}.png", s.step), picture_of(x.images, strip.total(), 16));
     return x.images;
   };
   TrainingRun run{c,
@@ -244,7 +245,8 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
                   gradient,
                   source,
                   {0, model.theta,
-                   TensorSamples(static_cast<std::size_t>(c.pretrain.batch), model.network.sample, at::kFloat, shard),
+                   TensorSamples(static_cast<std::size_t>(c.pretrain.batch), model.network.sample, at::kFloat, shard,
+                                 context.processes),
                    optimizer_of(c.pretrain)},
                   [&](const TrainingState& s) {
                     if (s.step > 0 && s.step % c.sample_every == 0) draw(s, true);
@@ -252,8 +254,9 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
   run.run();
   Summary s = summary_of(run, model.theta.size());
   if (run.outcome.status != Status::diverged) {
-    save_diffusion(context.folder / "model", model, average_of(run.state.optimizer, run.state.theta));
-    io::write_file(context.folder / "samples.npy", npy_of(draw(run.state, run.outcome.status == Status::completed)));
+    if (context.writes())
+      save_diffusion(context.folder / "model", model, average_of(run.state.optimizer, run.state.theta));
+    context.write("samples.npy", npy_of(draw(run.state, run.outcome.status == Status::completed)));
   }
   return finished(run, std::move(s), fmt::format("  {:<29}{}\n", "parameters", model.theta.size()));
 }

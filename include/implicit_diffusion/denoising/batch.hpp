@@ -16,6 +16,13 @@
 
 namespace implicit_diffusion {
 
+// What knows that processes share it: its functions of io/pieces.hpp are those of the whole.
+template <class T>
+concept KnowsItsSpread = requires(const T& x) {
+  x.tiles;
+}
+|| requires(const T& x) { x.tiles(); };
+
 // T: float or double, or an engine (denoising/steps.hpp).
 template <class T>
 struct PathBatch {
@@ -48,7 +55,9 @@ struct PathBatch {
 
   // What it takes in memory, on all processes, but for a few words. Thetas that it shares with others count in each.
   std::size_t bytes() const {
-    std::size_t sum = size_in_bytes(points) + on_all(spread_of(points), size_in_bytes(penalty));
+    const std::size_t penalties = size_in_bytes(penalty);
+    std::size_t sum =
+        size_in_bytes(points) + (KnowsItsSpread<Numbers> ? penalties : on_all(spread_of(points), penalties));
     for (const Samples& state : path) sum += size_in_bytes(state);
     for (const Stretch& s : thetas) sum += size_in_bytes(*s.theta);
     return sum;

@@ -59,9 +59,11 @@ class BatchWriter {
   // What belongs to the tiles of a batch: of one that processes share, each has a part.
   template <class Numbers>
   void save_numbers(const std::string& name, const Numbers& numbers, const typename StepsOf<T>::Samples& of) {
-    if (const Range tiles = spread_of(of); !tiles.processes) {
+    if constexpr (KnowsItsSpread<Numbers>) {
       io::save(writer_, name, numbers);
-    } else if constexpr (requires { numbers.data(); }) {
+    } else if (const Range tiles = spread_of(of); !tiles.processes) {
+      io::save(writer_, name, numbers);
+    } else {
       const OfTiles<const Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
       writer_.put(name, size_in_bytes(all), [all](const PieceSink& sink) { give_pieces(all, sink); });
     }
@@ -141,9 +143,11 @@ class BatchReader {
  private:
   template <class Numbers>
   void restore_numbers(const std::string& name, Numbers& numbers, const typename StepsOf<T>::Samples& of) {
-    if (const Range tiles = spread_of(of); !tiles.processes) {
+    if constexpr (KnowsItsSpread<Numbers>) {
       io::restore(reader_, name, numbers);
-    } else if constexpr (requires { numbers.data(); }) {
+    } else if (const Range tiles = spread_of(of); !tiles.processes) {
+      io::restore(reader_, name, numbers);
+    } else {
       OfTiles<Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
       io::restore(reader_, name, all);
     }

@@ -39,14 +39,14 @@ void save_diffusion(const std::filesystem::path& folder, const Diffusion& model,
 
 // ---- samples
 
-// n places for samples, with labels i mod classes where there are classes. Throws a usage Error where a given label is
-// not one.
+// n places for samples, with labels i mod classes where there are classes; all here or spread over processes. Throws a
+// usage Error where a given label is not one.
 TensorSamples places(const Diffusion& model, std::size_t n, std::size_t shard = default_shard,
-                     const std::vector<std::int64_t>& labels = {});
+                     const std::vector<std::int64_t>& labels = {}, Processes* processes = nullptr);
 
 struct ImageSamples {
-  TensorSamples images;
-  std::vector<double> path_kl;  // of each, to the frozen model; empty where there is none
+  TensorSamples images;         // spread as the places are
+  std::vector<double> path_kl;  // of each on all processes, to the frozen model; empty where there is none
 };
 struct ImageChain {
   TimeGrid grid;
@@ -58,7 +58,7 @@ ImageSamples sample_images(const NetworkSteps& steps, const TensorParameters& th
                            const TensorSamples& places, const std::optional<TensorParameters>& frozen = {});
 
 // As diffusers samples: `count` of the schedule's times, DDPM or DDIM (eta scales its noise), with clipping where the
-// scheduler says so. `start`, where it is defined, is the noise to begin with.
+// scheduler says so. `start`, where it is defined, is the noise to begin with, of the samples here.
 enum class DiscreteSampler { ddpm, ddim };
 TensorSamples sample_discrete(const Diffusion& model, const TensorParameters& theta, DiscreteSampler sampler,
                               std::size_t count, double eta, const TensorSamples& places, const Noise& noise,

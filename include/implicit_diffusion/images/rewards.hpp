@@ -24,7 +24,7 @@ TensorReward contrast_reward();
 // Throws a usage Error unless the class is one of the classifier's, and the weights are.
 TensorReward class_reward(const ClassifierConfig& config, const TensorParameters& weights, std::int64_t chosen);
 
-// R of each sample; and of each with its pixels clipped to [-1, 1].
+// R of each sample; and of each with its pixels clipped to [-1, 1]. Of samples that processes share, all have all.
 std::vector<double> rewards_of(const TensorSamples& x, const TensorReward& reward, Workers* workers = nullptr);
 std::vector<double> clipped_rewards_of(const TensorSamples& x, const TensorReward& reward, Workers* workers = nullptr);
 

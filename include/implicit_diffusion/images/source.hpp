@@ -11,7 +11,7 @@
 namespace implicit_diffusion {
 
 // Batch k of the data set becomes the samples of round k, in [-1, 1]; prepared ahead by a thread of its own, which is
-// no state.
+// no state. Processes that share the samples all read the batch, and each keeps its part.
 class ImageSource {
  public:
   // `batches` must live as long. `labels`: whether the samples get theirs.
@@ -27,8 +27,9 @@ class ImageSource {
 };
 
 // Images `first` to first + count - 1 of a data set in the wanted shape, as one tensor; with labels where there are
-// some and they are wanted. `order`: which images, none for their own order.
+// some and they are wanted. `order`: which images, none for their own order. Of processes, each has a part.
 TensorSamples images_of(const data::DataSet& set, const data::ImageShape& shape, std::size_t first, std::size_t count,
-                        bool labels, std::size_t shard = default_shard, std::span<const std::uint32_t> order = {});
+                        bool labels, std::size_t shard = default_shard, std::span<const std::uint32_t> order = {},
+                        Processes* processes = nullptr);
 
 }  // namespace implicit_diffusion

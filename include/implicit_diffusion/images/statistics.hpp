@@ -32,7 +32,8 @@ struct FeatureGaussian {
 FeatureGaussian feature_gaussian(std::span<const double> features, std::size_t width);
 double frechet_distance(const FeatureGaussian& a, const FeatureGaussian& b);
 
-// What a classifier says of images, whose pixels are clipped to [-1, 1] first.
+// What a classifier says of images, whose pixels are clipped to [-1, 1] first. Of images that processes share, all have
+// all of it.
 struct Judged {
   std::size_t width = 0;                // of the features
   std::vector<double> features;         // row by row
@@ -48,6 +49,7 @@ double entropy(std::span<const double> shares);
 // The mean distance |f_i - f_j| over all pairs of rows.
 double mean_pairwise_distance(std::span<const double> features, std::size_t width);
 // The share of images that the classifier recognises: as their label or, without labels, with a confidence above 0.9.
+// Labels are those of all images.
 double recognised(const Judged& judged, const at::Tensor& labels);
 
 }  // namespace implicit_diffusion

@@ -22,7 +22,9 @@ class NetworkEnergy : public TensorTiles {
   explicit NetworkEnergy(Network network, std::size_t shard = default_shard,
                          at::ScalarType type = at::ScalarType::Float);
 
-  Samples samples(std::size_t n) const { return {n, network_.sample, type_, shard_}; }
+  Samples samples(std::size_t n, Processes* processes = nullptr) const {
+    return {n, network_.sample, type_, shard_, processes};
+  }
   std::size_t dimension() const { return static_cast<std::size_t>(elements_of(network_.sample)); }
   bool fits(const Theta& theta) const { return static_cast<std::int64_t>(theta.size()) == parameters_; }
   bool fits(const Samples& x) const { return x.sample_shape() == network_.sample; }

@@ -51,8 +51,10 @@ class NetworkSteps : public TensorTiles {
     other.options_.workers = workers;
     return other;
   }
-  // n samples at the origin.
-  Samples samples(std::size_t n) const { return {n, network_.sample, options_.type, options_.shard}; }
+  // n samples at the origin, all here or spread over processes.
+  Samples samples(std::size_t n, Processes* processes = nullptr) const {
+    return {n, network_.sample, options_.type, options_.shard, processes};
+  }
   std::size_t dimension() const { return static_cast<std::size_t>(elements_of(network_.sample)); }
 
   static Model model() { return {}; }

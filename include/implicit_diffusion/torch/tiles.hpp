@@ -5,7 +5,8 @@
 // on threads nor on the order in which they finish. They do depend on the size of a shard, in the last digits: LibTorch
 // may choose another convolution for another size. So it belongs to the identity of a run. The last shard of a batch is
 // filled up with copies of its last sample, which count for nothing: what happens to a sample depends neither on its
-// place nor on the size of the batch.
+// place nor on the size of the batch. Several processes may share a batch (processes.hpp): each has a range of its
+// shards, and the tree goes over all of them.
 //
 // Noise is ours, by key (random/noise.hpp): the same seed gives the same path at any theta and any sharding.
 //
@@ -24,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -37,12 +39,13 @@ inline constexpr std::size_t default_shard = 8;
 class TensorSamples {
  public:
   TensorSamples() = default;
-  // n samples at the origin. Throws a usage Error where a shard has no samples.
+  // n samples at the origin, all here or spread over processes. Throws a usage Error where a shard has no samples.
   TensorSamples(std::size_t n, const std::vector<std::int64_t>& sample, at::ScalarType type = at::ScalarType::Float,
-                std::size_t shard = default_shard);
-  // A copy of samples of shape (n, sample...), with a label for each if there are labels. Throws a usage Error where
-  // they do not fit together.
-  explicit TensorSamples(const at::Tensor& x, const at::Tensor& labels = {}, std::size_t shard = default_shard);
+                std::size_t shard = default_shard, Processes* processes = nullptr);
+  // A copy of samples of shape (n, sample...), with a label for each if there are labels; of processes, each keeps its
+  // part of them. Throws a usage Error where they do not fit together.
+  explicit TensorSamples(const at::Tensor& x, const at::Tensor& labels = {}, std::size_t shard = default_shard,
+                         Processes* processes = nullptr);
 
   TensorSamples(const TensorSamples& other);
   TensorSamples(TensorSamples&&) noexcept = default;
@@ -50,25 +53,43 @@ class TensorSamples {
   TensorSamples& operator=(TensorSamples&&) noexcept = default;
   ~TensorSamples() = default;
 
-  std::size_t size() const { return x_.defined() ? static_cast<std::size_t>(x_.size(0)) : 0; }
-  std::size_t dimension() const;  // numbers in a sample
+  std::size_t size() const { return x_.defined() ? static_cast<std::size_t>(x_.size(0)) : 0; }  // that are here
+  std::size_t total() const { return total_; }                                                  // of all processes
+  std::size_t first() const { return tiles_.first * shard_; }  // which of them is the first one here
+  const Range& tiles() const { return tiles_; }                // the shards that are here
+  Processes* processes() const { return tiles_.processes; }    // null: all are here
+  std::size_t dimension() const;                               // numbers in a sample
   std::size_t shard() const { return shard_; }
   std::vector<std::int64_t> sample_shape() const;
 
-  const at::Tensor& x() const { return x_; }            // (n, sample...), contiguous
-  const at::Tensor& labels() const { return labels_; }  // (n), or undefined
+  const at::Tensor& x() const { return x_; }            // (size, sample...), contiguous
+  const at::Tensor& labels() const { return labels_; }  // (size), or undefined
+
+  // A label for each of the samples of all processes. Throws a usage Error where there are more or fewer.
+  void set_labels(const at::Tensor& all);
 
   // Samples, labels and shards are the same.
   friend bool operator==(const TensorSamples& a, const TensorSamples& b);
 
  private:
+  void spread(Processes* processes, std::size_t n);
+  at::Tensor here(const at::Tensor& all) const;  // a copy of the rows that are here
+
   at::Tensor x_, labels_;  // labels are never changed, and shared
   std::size_t shard_ = default_shard;
+  Range tiles_;
+  std::size_t total_ = 0;
 };
+
+// The samples of all processes, on all of them; and their labels alone.
+TensorSamples gathered(const TensorSamples& x);
+at::Tensor gathered_labels(const TensorSamples& x);
 
 std::size_t size_in_bytes(const TensorSamples& x);
 void give_pieces(const TensorSamples& x, const PieceSink& sink);
 void take_pieces(TensorSamples& x, const PieceSource& source);
+// The first coordinate that is infinite or not a number: here, and on any process.
+std::optional<SampleCoordinate> find_nonfinite_here(const TensorSamples& x);
 std::optional<SampleCoordinate> find_nonfinite(const TensorSamples& x);
 
 // The samples of a shard, in place: views.
@@ -133,17 +154,35 @@ class TensorReward {
   bool has_gradient_ = true;
 };
 
-// A number for each sample of a batch, in double precision and host memory.
+// Numbers for each sample of a batch, one unless told otherwise, in double precision and host memory: those of the
+// samples that are here.
 struct TensorNumbers {
   std::vector<double> values;
   std::size_t shard = default_shard;
+  Range tiles = {};
+  std::size_t total = 0;  // samples of all processes
+  std::size_t each = 1;
 
   std::size_t size() const { return values.size(); }
   friend bool operator==(const TensorNumbers&, const TensorNumbers&) = default;
 };
-inline std::size_t size_in_bytes(const TensorNumbers& u) { return size_in_bytes(u.values); }
-inline void give_pieces(const TensorNumbers& u, const PieceSink& sink) { give_pieces(u.values, sink); }
-inline void take_pieces(TensorNumbers& u, const PieceSource& source) { take_pieces(u.values, source); }
+// Those of all processes, on all of them.
+std::vector<double> gathered(const TensorNumbers& u);
+
+std::size_t size_in_bytes(const TensorNumbers& u);
+void give_pieces(const TensorNumbers& u, const PieceSink& sink);
+void take_pieces(TensorNumbers& u, const PieceSource& source);
+
+// A theta for each shard that is here.
+struct TensorRows {
+  std::vector<TensorParameters> rows;
+  Range tiles = {};
+  TensorParameters like = {};  // theta, for those who have none
+};
+// Rows go to a checkpoint one after the other.
+std::size_t size_in_bytes(const TensorRows& rows);
+void give_pieces(const TensorRows& rows, const PieceSink& sink);
+void take_pieces(TensorRows& rows, const PieceSource& source);
 
 struct TensorTiles {
   using Theta = TensorParameters;
@@ -154,7 +193,7 @@ struct TensorTiles {
   using TileNumbers = double*;
   using Sum = TensorParameters;
   using Adjoints = TensorSamples;
-  using Rows = std::vector<TensorParameters>;
+  using Rows = TensorRows;
   using Reward = TensorReward;
 
   class Scratch {
@@ -167,13 +206,17 @@ struct TensorTiles {
     at::Tensor memory_;
   };
 
-  static std::size_t tiles(const Samples& x) { return (x.size() + x.shard() - 1) / x.shard(); }
+  static std::size_t tiles(const Samples& x) { return x.tiles().count; }
   static Tile tile(const Samples& x, std::size_t k);
-  static Numbers numbers(const Samples& x) { return {std::vector<double>(x.size(), 0.0), x.shard()}; }
-  static double* numbers_of(Numbers& u, std::size_t k) { return u.values.data() + k * u.shard; }
-  static const double* numbers_of(const Numbers& u, std::size_t k) { return u.values.data() + k * u.shard; }
+  static Numbers numbers(const Samples& x, std::size_t each = 1) {
+    return {std::vector<double>(each * x.size(), 0.0), x.shard(), x.tiles(), x.total(), each};
+  }
+  static double* numbers_of(Numbers& u, std::size_t k) { return u.values.data() + k * u.shard * u.each; }
+  static const double* numbers_of(const Numbers& u, std::size_t k) { return u.values.data() + k * u.shard * u.each; }
   static void clear(Numbers& u) { u.values.assign(u.size(), 0.0); }
-  static Adjoints adjoints(const Samples& x) { return {x.size(), x.sample_shape(), x.x().scalar_type(), x.shard()}; }
+  static Adjoints adjoints(const Samples& x) {
+    return {x.total(), x.sample_shape(), x.x().scalar_type(), x.shard(), x.processes()};
+  }
   static Tile tile_of(Adjoints& a, const Samples&, std::size_t k) { return tile(a, k); }
 
   static void copy(const Tile& from, const Tile& to);
@@ -191,19 +234,15 @@ struct TensorTiles {
   template <class One>
   static void sum(Workers* workers, const Samples& x, Theta& total, One&& one) {
     total = tree_sum(
-        workers, tiles(x), [&total] { return zeros_like(total); }, one, add);
+        workers, x.tiles(), [&total] { return zeros_like(total); }, one, add, message);
   }
   static Rows rows(const Samples& x, const Theta& theta);
-  static Sum& row(Rows& rows, const Theta&, std::size_t k) { return rows[k]; }
+  static Sum& row(Rows& rows, const Theta&, std::size_t k) { return rows.rows[k]; }
   static void add_up(const Rows& rows, const Samples& x, Theta& total);
 
  private:
   static void add(Theta& sum, const Theta& part);
+  static std::span<std::byte> message(Theta& theta);
 };
-
-// Rows go to a checkpoint one after the other.
-std::size_t size_in_bytes(const TensorTiles::Rows& rows);
-void give_pieces(const TensorTiles::Rows& rows, const PieceSink& sink);
-void take_pieces(TensorTiles::Rows& rows, const PieceSource& source);
 
 }  // namespace implicit_diffusion

@@ -4,7 +4,7 @@
 //
 // A batch is what a source draws: any object with draw(samples, round), as fresh populations of the loops have it
 // (concepts.hpp). The gradient is taken shard by shard and added as a tree, so it has the same bits for any number of
-// threads. Training is then the nested loop without sampling:
+// threads, and of processes that share the batch. Training is then the nested loop without sampling:
 //
 //     LossGradient gradient(network, score_matching_loss({.prediction = Prediction::v}), &workers);
 //     TrainingState state{0, theta, samples, AveragedAdam({.adam = {.rate = 2e-3}})};
