@@ -24,10 +24,18 @@ Prediction prediction_of(const SchedulerConfig& config, const std::string& where
 
 }  // namespace
 
-NetworkSteps Diffusion::steps(const Noise& noise, Workers* workers, std::size_t shard) const {
-  return NetworkSteps(network, {.prediction = prediction,
-                                .time = [times = std::make_shared<const DiscreteSchedule>(schedule)](
-                                            double tau) { return times->network_time(tau); },
+NetworkMeaning Diffusion::meaning() const {
+  return {prediction, [times = std::make_shared<const DiscreteSchedule>(schedule)](double tau) {
+            return times->network_time(tau);
+          }};
+}
+
+NetworkSteps Diffusion::steps(const Noise& noise, Workers* workers, std::size_t shard,
+                              const std::optional<NetworkMeaning>& frozen) const {
+  NetworkMeaning own = meaning();
+  return NetworkSteps(network, {.prediction = own.prediction,
+                                .time = std::move(own.time),
+                                .frozen = frozen,
                                 .noise = noise,
                                 .workers = workers,
                                 .shard = shard,

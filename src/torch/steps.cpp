@@ -16,13 +16,17 @@ NetworkSteps::NetworkSteps(Network network, NetworkStepsOptions options)
   if (options_.shard == 0) throw Error(ErrorKind::usage, "shard", "it must have a sample at least");
 }
 
-NetworkSteps::Conversion NetworkSteps::conversion(double tau) const {
-  if (options_.prediction == Prediction::score) return {1, 0};
+NetworkSteps::Conversion NetworkSteps::conversion(Prediction prediction, double tau) {
+  if (prediction == Prediction::score) return {1, 0};
   if (!(tau > 0))
     throw Error(ErrorKind::usage, "tau", std::to_string(tau) + ": without noise a prediction is no score");
   // 1 / s and a / s, as in denoising/prediction.hpp
-  if (options_.prediction == Prediction::epsilon) return {-1 / std::sqrt(-std::expm1(-2 * tau)), 0};
+  if (prediction == Prediction::epsilon) return {-1 / std::sqrt(-std::expm1(-2 * tau)), 0};
   return {-1 / std::sqrt(std::expm1(2 * tau)), -1};
+}
+
+NetworkSteps::Conversion NetworkSteps::conversion_of_frozen(double tau) const {
+  return conversion(options_.frozen ? options_.frozen->prediction : options_.prediction, tau);
 }
 
 NetworkInput NetworkSteps::input(const Tile& y, const ReverseStep& step) const {
@@ -35,6 +39,11 @@ NetworkInput NetworkSteps::input(const Tile& y, const ReverseStep& step) const {
   return {std::move(x), std::move(times), detail::fill_up(labels, y.shard)};
 }
 
+NetworkInput NetworkSteps::input_of_frozen(NetworkInput in, const ReverseStep& step) const {
+  if (options_.frozen) in.t = at::full_like(in.t, options_.frozen->time ? options_.frozen->time(step.tau) : step.tau);
+  return in;
+}
+
 at::Tensor NetworkSteps::predict(const std::vector<at::Tensor>& weights, const NetworkInput& in) const {
   at::Tensor out = evaluate(network_, weights, in);
   if (!out.defined() || out.sizes() != in.x.sizes())
@@ -45,11 +54,14 @@ at::Tensor NetworkSteps::predict(const std::vector<at::Tensor>& weights, const N
 void NetworkSteps::forward(const Model& model, const Model* frozen, const ReverseStep& step, const Tile& from,
                            const Tile& to, double* u) const {
   const at::NoGradGuard no_graph;
-  const auto [factor, share] = conversion(step.tau);
+  const auto [factor, share] = conversion(options_.prediction, step.tau);
   const NetworkInput in = input(from, step);
   const at::Tensor out = predict(model.constants(), in).narrow(0, 0, from.size());
   if (u) {
-    const at::Tensor gap = out - predict(frozen->constants(), in).narrow(0, 0, from.size());
+    const auto [factor_0, share_0] = conversion_of_frozen(step.tau);
+    const at::Tensor out_0 = predict(frozen->constants(), input_of_frozen(in, step)).narrow(0, 0, from.size());
+    at::Tensor gap = at::sub(out, out_0, factor_0 / factor);  // D / factor
+    if (share != share_0) gap.add_(from.x, (share - share_0) / factor);
     detail::add_numbers(gap.reshape({from.size(), -1}).to(at::kDouble).square().sum(1), from.size(),
                         step.c.penalty * factor * factor, u);
   }
@@ -62,7 +74,7 @@ void NetworkSteps::forward(const Model& model, const Model* frozen, const Revers
 
 void NetworkSteps::backward(const Model& model, const Model* frozen, const ReverseStep& step, double beta,
                             const Tile& at, const Tile& a, Sum& sum) const {
-  const auto [factor, share] = conversion(step.tau);
+  const auto [factor, share] = conversion(options_.prediction, step.tau);
   const auto with_graph = [&](const std::vector<at::Tensor>& weights, NetworkInput& in) {
     const at::AutoGradMode graph(true);
     in.x = detail::leaf_of(in.x);
@@ -79,14 +91,16 @@ void NetworkSteps::backward(const Model& model, const Model* frozen, const Rever
   at::Tensor c = a.x * step.c.pull;       // pull a + 2 beta penalty D
   at::Tensor next = a.x * step.c.growth;  // growth a + s_y' c - 2 beta penalty s_0,y' D
   if (frozen) {
-    NetworkInput in_0 = in;
+    const auto [factor_0, share_0] = conversion_of_frozen(step.tau);
+    NetworkInput in_0 = input_of_frozen(in, step);
     const at::Tensor out_0 = with_graph(frozen->constants(), in_0);
-    const at::Tensor gap =
-        (out - out_0).narrow(0, 0, at.size()).mul_(2 * beta * step.c.penalty * factor);  // 2 beta penalty D
+    at::Tensor gap = at::sub(out, out_0, factor_0 / factor).narrow(0, 0, at.size());  // D / factor
+    if (share != share_0) gap.add_(at.x, (share - share_0) / factor);
+    gap.mul_(2 * beta * step.c.penalty * factor);  // 2 beta penalty D
     c.add_(gap);
-    const at::Tensor cotangent = detail::fill_up_with_zeros(gap * factor, at.shard);
+    const at::Tensor cotangent = detail::fill_up_with_zeros(gap * factor_0, at.shard);
     pulled_to(detail::pull_back(out_0, {in_0.x}, cotangent)[0], next, -1);
-    if (share != 0) next.sub_(gap, share);
+    if (share_0 != 0) next.sub_(gap, share_0);
   }
   std::vector<at::Tensor> wanted{in.x};
   wanted.insert(wanted.end(), model.leaves().begin(), model.leaves().end());

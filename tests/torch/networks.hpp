@@ -89,17 +89,20 @@ struct WholeGraph {
   Noise noise;
   DenoisingObjective objective;
   std::optional<TensorParameters> frozen = {};
+  std::optional<NetworkMeaning> frozen_means = {};  // none: what the other does
 
   struct Result {
     at::Tensor gradient, end;
     double objective, path_kl;
   };
 
-  at::Tensor score(const std::vector<at::Tensor>& w, const at::Tensor& y, double tau, const at::Tensor& labels) const {
-    const at::Tensor out = network.forward(w, {y, at::full({y.size(0)}, tau, y.options()), labels});
+  at::Tensor score(const NetworkMeaning& means, const std::vector<at::Tensor>& w, const at::Tensor& y, double tau,
+                   const at::Tensor& labels) const {
+    const double time = means.time ? means.time(tau) : tau;
+    const at::Tensor out = network.forward(w, {y, at::full({y.size(0)}, time, y.options()), labels});
     const double a = std::exp(-tau), s = std::sqrt(1 - a * a);
-    if (prediction == Prediction::epsilon) return -out / s;
-    if (prediction == Prediction::v) return -(s * y + a * out) / s;
+    if (means.prediction == Prediction::epsilon) return -out / s;
+    if (means.prediction == Prediction::v) return -(s * y + a * out) / s;
     return out;
   }
 
@@ -116,12 +119,13 @@ struct WholeGraph {
     };
     const at::Tensor flat = theta.read().clone().requires_grad_();
     const std::vector<at::Tensor> w = weights(flat);
+    const NetworkMeaning means{prediction}, means_0 = frozen_means.value_or(means);
     at::Tensor y = start.x().clone(), u = at::zeros({y.size(0)}, y.options());
     for (std::size_t m = 0; m < grid.steps(); ++m) {
       const StepCoefficients c = step_coefficients(dynamics, grid.tau[m], grid.step(m));
-      const at::Tensor s = score(w, y, grid.tau[m], start.labels());
+      const at::Tensor s = score(means, w, y, grid.tau[m], start.labels());
       if (frozen)
-        u = u + c.penalty * (s - score(weights(frozen->read()), y, grid.tau[m], start.labels()))
+        u = u + c.penalty * (s - score(means_0, weights(frozen->read()), y, grid.tau[m], start.labels()))
                                 .reshape({y.size(0), -1})
                                 .square()
                                 .sum(1);

@@ -73,15 +73,23 @@ TEST(NetworkSteps, AgreeWithThePointwiseEngine) {
 
 // ---- the adjoint is the gradient of the whole graph
 
+// The frozen network may have learnt something else than the other.
 TEST(NetworkSteps, TheAdjointEqualsBackpropagationThroughTheWholeGraph) {
+  const auto twice = [](double tau) { return 2 * tau; };
+  const std::vector<std::optional<NetworkMeaning>> meanings{
+      {}, NetworkMeaning{Prediction::epsilon}, NetworkMeaning{Prediction::v, twice}, NetworkMeaning{Prediction::score}};
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     const double tolerance = type == at::kDouble ? 1e-10 : 1e-5;
     const Images images(type);
     for (const Prediction prediction : {Prediction::epsilon, Prediction::v, Prediction::score})
       for (const Dynamics dynamics : {Dynamics::euler_sde, Dynamics::euler_ode, Dynamics::ddim})
-        for (const bool kl : {false, true}) {
+        for (std::size_t kind = 0; kind <= meanings.size(); ++kind) {
+          const bool kl = kind < meanings.size();
+          const std::optional<NetworkMeaning> means_0 = kl ? meanings[kind] : std::nullopt;
           const DenoisingObjective o{.lambda = 1.3, .beta = kl ? 0.7 : 0.0};
-          Chain chain(images.steps(prediction), images.grid, {.dynamics = dynamics},
+          NetworkStepsOptions options = images.steps(prediction).options();
+          options.frozen = means_0;
+          Chain chain(NetworkSteps(images.network, options), images.grid, {.dynamics = dynamics},
                       kl ? frozen_at(images.frozen) : std::nullopt);
           Batch b = Batch::of(images.start), at_once = b;
           fresh.draw(b, 4);
@@ -92,7 +100,8 @@ TEST(NetworkSteps, TheAdjointEqualsBackpropagationThroughTheWholeGraph) {
                                  images.grid,
                                  noise,
                                  o,
-                                 kl ? std::optional(images.frozen) : std::nullopt};
+                                 kl ? std::optional(images.frozen) : std::nullopt,
+                                 means_0};
           const WholeGraph::Result exact = whole(images.theta, b.points, 4);
 
           DenoisingSampler<NetworkSteps>(chain).advance(b, images.theta, {});
@@ -100,7 +109,7 @@ TEST(NetworkSteps, TheAdjointEqualsBackpropagationThroughTheWholeGraph) {
           PathGradient<NetworkSteps> adjoint(chain, near_one, o);
           adjoint.estimate(b, images.theta, 0, gradient);
           EXPECT_LT(relative(b.points.x(), exact.end), tolerance);
-          EXPECT_LT(relative(gradient.read(), exact.gradient), tolerance) << static_cast<int>(prediction) << kl;
+          EXPECT_LT(relative(gradient.read(), exact.gradient), tolerance) << static_cast<int>(prediction) << kind;
           EXPECT_NEAR(objective_of(b, near_one, o).value, exact.objective, tolerance * std::abs(exact.objective));
           if (kl) {
             EXPECT_NEAR(objective_of(b, near_one, o).path_kl, exact.path_kl, tolerance * exact.path_kl);

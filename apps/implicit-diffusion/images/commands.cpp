@@ -99,8 +99,7 @@ int evaluate(const EvaluateOptions& o) {
   std::optional<Diffusion> base;
   if (!o.base.empty()) {
     base = load_diffusion(o.base);
-    if (base->network.layout != model.network.layout || base->prediction != model.prediction ||
-        base->network.sample != model.network.sample)
+    if (base->network.layout != model.network.layout || base->network.sample != model.network.sample)
       throw Error(ErrorKind::data, io::display(o.base),
                   "is of another shape than the model: there is no path KL to it");
   }
@@ -115,10 +114,12 @@ int evaluate(const EvaluateOptions& o) {
   if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers, processes());
   ImagesConfiguration c;
   c.steps_per_sample = o.steps;
-  const ImageSamples x = sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers), model.theta,
-                                       {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
-                                       places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
-                                       base ? std::optional(base->theta) : std::nullopt);
+  const ImageSamples x =
+      sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, default_shard,
+                                base ? std::optional(base->meaning()) : std::nullopt),
+                    model.theta, {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
+                    places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
+                    base ? std::optional(base->theta) : std::nullopt);
   const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
   if (!is_first()) return 0;
   std::optional<Oracle> oracle;

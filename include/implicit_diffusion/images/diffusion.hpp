@@ -23,8 +23,12 @@ struct Diffusion {
   double horizon;  // of chains
 
   std::int64_t classes() const { return folder.network.classes().value_or(0); }
-  // Chains of it, with noise of a seed.
-  NetworkSteps steps(const Noise& noise, Workers* workers, std::size_t shard = default_shard) const;
+  // What the numbers of the network mean.
+  NetworkMeaning meaning() const;
+  // Chains of it, with noise of a seed. `frozen`: what those of a frozen network of the same layout mean, where it has
+  // learnt something else.
+  NetworkSteps steps(const Noise& noise, Workers* workers, std::size_t shard = default_shard,
+                     const std::optional<NetworkMeaning>& frozen = {}) const;
 };
 
 // A folder without a scheduler is taken to be one of DDPMScheduler's defaults. Throws what load_model throws, and a

@@ -7,7 +7,8 @@
 //     -eps / s          -(a / s) v - y          as it is
 //
 // A step back is one evaluation with its graph and one vector-Jacobian product, by y and all weights at once; with a
-// path KL one more evaluation of the frozen network and one product by y alone. Nothing is kept from step to step: the
+// path KL one more evaluation of the frozen network and one product by y alone. The frozen network is the same function
+// at other weights, but may have learnt another prediction. Nothing is kept from step to step: the
 // memory of a gradient is that of one step, beside the path.
 //
 //     const DenoisingProblem<NetworkSteps> problem(NetworkSteps(network), reward);
@@ -26,9 +27,17 @@ namespace implicit_diffusion {
 
 enum class Prediction { epsilon, v, score };
 
+// What the numbers of a network mean.
+struct NetworkMeaning {
+  Prediction prediction = Prediction::epsilon;
+  std::function<double(double tau)> time = {};  // what the network is told at noise level tau; none: tau
+};
+
 struct NetworkStepsOptions {
   Prediction prediction = Prediction::epsilon;
   std::function<double(double tau)> time = {};  // what the network is told at noise level tau; none: tau
+  // Of the frozen network, where its numbers mean something else: both become scores first.
+  std::optional<NetworkMeaning> frozen = {};
   Noise noise{};
   Workers* workers = nullptr;                   // null: the calling thread alone
   std::size_t shard = default_shard;            // samples that are evaluated together
@@ -79,9 +88,11 @@ class NetworkSteps : public TensorTiles {
   struct Conversion {
     double factor, share;
   };
-  Conversion conversion(double tau) const;
-  // What the network is given for a tile, filled up to a whole shard.
+  static Conversion conversion(Prediction prediction, double tau);
+  Conversion conversion_of_frozen(double tau) const;
+  // What the network is given for a tile, filled up to a whole shard; and the frozen one, for the same tile.
   NetworkInput input(const Tile& y, const ReverseStep& step) const;
+  NetworkInput input_of_frozen(NetworkInput in, const ReverseStep& step) const;
   at::Tensor predict(const std::vector<at::Tensor>& weights, const NetworkInput& in) const;
 
   Network network_;
