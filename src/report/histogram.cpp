@@ -45,6 +45,33 @@ Bars count(const std::vector<double>& values, double from, double to, std::size_
   return bars;
 }
 
+// Bars of equal width over [from, to], and their outline.
+std::string bars_of(const std::vector<double>& heights, const svg::Frame& frame, double from, double to) {
+  svg::Path bars;
+  const double width = (to - from) / static_cast<double>(heights.size());
+  for (std::size_t i = 0; i < heights.size(); ++i) {
+    if (heights[i] == 0) continue;
+    const double left = frame.x(from + width * static_cast<double>(i));
+    const double right = frame.x(from + width * static_cast<double>(i + 1));
+    bars.add(left, frame.y(0));
+    bars.add(left, frame.y(heights[i]));
+    bars.add(right, frame.y(heights[i]));
+    bars.add(right, frame.y(0));
+    bars.close();
+  }
+  return svg::path_element("bars", bars.take());
+}
+std::string stairs_of(const std::vector<double>& heights, const svg::Frame& frame, double from, double to) {
+  svg::Path stairs;
+  stairs.add(frame.x.begin, frame.y(0));
+  for (std::size_t i = 0; i < heights.size(); ++i)
+    for (const std::size_t edge : {i, i + 1})
+      stairs.add(frame.x(from + (to - from) * static_cast<double>(edge) / static_cast<double>(heights.size())),
+                 frame.y(heights[i]));
+  stairs.add(frame.x.end, frame.y(0));
+  return svg::path_element("stairs", stairs.take());
+}
+
 }  // namespace
 
 std::string to_svg(const HistogramPlot& plot) {
@@ -91,29 +118,33 @@ std::string to_svg(const HistogramPlot& plot) {
                                             .y = {std::min(y.low, 0.0), top},
                                             .legend = legend,
                                             .notes = {note}});
-  svg::Path bars;
-  for (std::size_t i = 0; i < bins; ++i) {
-    if (samples.heights[i] == 0) continue;
-    const double width = window / static_cast<double>(bins);
-    const double left = frame.x(plot.x_min + width * static_cast<double>(i));
-    const double right = frame.x(plot.x_min + width * static_cast<double>(i + 1));
-    bars.add(left, frame.y(0));
-    bars.add(left, frame.y(samples.heights[i]));
-    bars.add(right, frame.y(samples.heights[i]));
-    bars.add(right, frame.y(0));
-    bars.close();
-  }
-  svg::Path stairs;
-  if (!plot.data.empty()) {
-    stairs.add(frame.x.begin, frame.y(0));
-    for (std::size_t i = 0; i < bins; ++i)
-      for (const std::size_t edge : {i, i + 1})
-        stairs.add(frame.x(plot.x_min + window * static_cast<double>(edge) / static_cast<double>(bins)),
-                   frame.y(data.heights[i]));
-    stairs.add(frame.x.end, frame.y(0));
-  }
-  return frame.head + svg::path_element("bars", bars.take()) + svg::path_element("stairs", stairs.take()) +
+  return frame.head + bars_of(samples.heights, frame, plot.x_min, plot.x_max) +
+         (plot.data.empty() ? "" : stairs_of(data.heights, frame, plot.x_min, plot.x_max)) +
          svg::draw_series(plot.curves, frame.x, frame.y) + "</svg>\n";
+}
+
+std::string to_svg(const ClassPlot& plot) {
+  const std::string where = fmt::format("classes '{}'", plot.title);
+  require(!plot.shares.empty(), where, "there are none");
+  require(plot.outline.empty() || plot.outline.size() == plot.shares.size(), where, "{} and {} of them",
+          plot.shares.size(), plot.outline.size());
+  svg::Range y;
+  y.add(0);
+  for (const double share : plot.shares) y.add(share);
+  for (const double share : plot.outline) y.add(share);
+  // Each bar is around its number.
+  const double from = -0.5, to = static_cast<double>(plot.shares.size()) - 0.5;
+  std::vector<svg::LegendEntry> legend{{plot.label, svg::Mark::bar}};
+  if (!plot.outline.empty()) legend.push_back({plot.outline_label, svg::Mark::stairs});
+  const svg::Frame frame = svg::make_frame({.title = plot.title,
+                                            .description = "Shares of classes.",
+                                            .x_label = plot.x_label,
+                                            .y_label = plot.y_label,
+                                            .x = {from, to},
+                                            .y = {std::min(y.low, 0.0), y.high > 0 ? 1.06 * y.high : 1},
+                                            .legend = legend});
+  return frame.head + bars_of(plot.shares, frame, from, to) +
+         (plot.outline.empty() ? "" : stairs_of(plot.outline, frame, from, to)) + "</svg>\n";
 }
 
 }  // namespace implicit_diffusion::report

@@ -2,7 +2,6 @@
 #include "implicit_diffusion/data/lmdb.hpp"
 
 #include <dirent.h>
-#include <lmdb.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <fstream>
 #include <thread>
 
+#include "data/lmdb_environment.hpp"
 #include "data/support.hpp"
 #include "implicit_diffusion/data/codec.hpp"
 #include "implicit_diffusion/data/data_set.hpp"
@@ -48,22 +48,9 @@ struct Environment {
 };
 
 std::string write_environment(const fs::path& folder, const std::vector<Entry>& entries) {
-  fs::create_directories(folder);
-  MDB_env* env = nullptr;
-  MDB_txn* transaction = nullptr;
-  MDB_dbi table = 0;
-  EXPECT_EQ(mdb_env_create(&env), 0);
-  EXPECT_EQ(mdb_env_set_mapsize(env, 1 << 24), 0);
-  EXPECT_EQ(mdb_env_open(env, folder.c_str(), MDB_NOLOCK, 0600), 0);
-  EXPECT_EQ(mdb_txn_begin(env, nullptr, 0, &transaction), 0);
-  EXPECT_EQ(mdb_dbi_open(transaction, nullptr, 0, &table), 0);
-  for (const Entry& e : entries) {
-    MDB_val key{e.key.size(), const_cast<char*>(e.key.data())},
-        value{e.bytes.size(), const_cast<char*>(e.bytes.data())};
-    EXPECT_EQ(mdb_put(transaction, table, &key, &value, 0), 0);
-  }
-  EXPECT_EQ(mdb_txn_commit(transaction), 0);
-  mdb_env_close(env);
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Entry& e : entries) pairs.emplace_back(e.key, e.bytes);
+  write_lmdb(folder, pairs);
   return io::read_file(folder / "data.mdb");
 }
 

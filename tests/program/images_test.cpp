@@ -1,5 +1,8 @@
-// Experiments with images, as a user meets them: tiny networks on a data set of 40 images that the test makes.
-#include "program/run_program.hpp"
+// Experiments with images, as a user meets them.
+#include "data/lmdb_environment.hpp"
+#include "implicit_diffusion/data/codec.hpp"
+#include "implicit_diffusion/denoising/time_grid.hpp"
+#include "program/tiny_images.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,90 +10,6 @@
 
 namespace program_test {
 namespace {
-
-// Forty images of 8 x 8: bars that lie or stand, with a label for each.
-void write_images(const fs::path& folder, int classes = 2, int side = 8) {
-  const auto size = static_cast<char>(side);
-  std::string images("\0\0\x08\x03\0\0\0\x28\0\0\0", 11), labels("\0\0\x08\x01\0\0\0\x28", 8);
-  images += size + std::string("\0\0\0", 3) + size;
-  for (int i = 0; i < 40; ++i) {
-    labels += static_cast<char>(i % classes);
-    for (int y = 0; y < side; ++y)
-      for (int x = 0; x < side; ++x) images += static_cast<char>((i % 2 ? y : x) % 4 < 2 ? 200 + i : 10);
-  }
-  write(folder / "train-images-idx3-ubyte", images);
-  write(folder / "train-labels-idx1-ubyte", labels);
-}
-
-constexpr const char* tiny = R"(kind = "images"
-seed = 3
-[data]
-folder = "data"
-shape = [1, 8, 8]
-classes = 2
-conditional = true
-[network]
-channels = [8, 8]
-attention = [4]
-groups = 4
-head_width = 4
-[classifier]
-steps = 8
-batch = 8
-features = 8
-[pretrain]
-steps = 7
-batch = 5
-shard = 2
-warm_up = 2
-log_every = 2
-sample_every = 4
-[finetune]
-lambda = 5.0
-steps_per_sample = 4
-slots = 2
-batch = 3
-shard = 2
-steps = 4
-warm_up = 1
-learning_rate = 0.001
-evaluate_every = 2
-strip = 4
-samples = 8
-[sweep]
-lambda = [5.0, -5.0]
-)";
-
-// A folder with the data, the experiment, and what later stages begin with.
-class ImagesTest : public testing::Test {
- protected:
-  void SetUp() override {
-    write_images(folder.path() / "data");
-    write(folder.path() / "tiny.toml", tiny);
-  }
-  Result good(const Words& words) {
-    const Result r = run(folder, words + Words{"--quiet"});
-    EXPECT_EQ(r.code, 0) << r.err;
-    EXPECT_EQ(r.err, "");
-    return r;
-  }
-  void pretrained() {
-    good({"pretrain", "tiny.toml", "--output", "p"});
-    good({"pretrain", "tiny.toml", "--classifier", "--output", "c"});
-  }
-  const Words finetune{"finetune", "tiny.toml", "--model", "p/model", "--classifier", "c/classifier"};
-  // One line, and the exit code.
-  void bad(const Words& words, int code, const std::vector<std::string>& needed) {
-    const Result r = run(folder, words);
-    EXPECT_EQ(r.code, code) << r.err;
-    EXPECT_TRUE(is_error_line(r.err, needed));
-  }
-  fs::path at(const std::string& name) const { return folder.path() / name; }
-
-  Folder folder;
-};
-
-const std::vector<std::string> weights{"model/unet/diffusion_pytorch_model.safetensors", "samples.npy"};
 
 TEST_F(ImagesTest, ConfigurationsHaveTheSizesOfThePaper) {
   const auto config = [&](const Words& words) { return run(folder, words + Words{"--print-config"}).out; };
@@ -137,24 +56,15 @@ TEST_F(ImagesTest, PretrainWritesWhatItPromises) {
 
 TEST_F(ImagesTest, TrainingDoesNotDependOnThreadsNorOnStops) {
   good({"pretrain", "tiny.toml", "--output", "one", "--threads", "1"});
-  good({"pretrain", "tiny.toml", "--output", "three", "--threads", "3"});
-  EXPECT_TRUE(same_bytes(at("one"), at("three"), weights));
+  for (const char* threads : {"2", "3"}) {
+    good({"pretrain", "tiny.toml", "--output", threads, "--threads", threads});
+    EXPECT_TRUE(same_bytes(at("one"), at(threads), weights));
+  }
   // Every step has a checkpoint: whichever is the newest, the rest is the same.
   const Words slow{"pretrain", "tiny.toml",         "--set", "checkpoint_every=1",
                    "--set",    "pretrain.steps=60", "--set", "pretrain.sample_every=50"};
   good(slow + Words{"--output", "whole"});
-  for (int stops = 0; stops < 3; ++stops) {
-    Process p(Launch{.arguments = slow + Words{"--output", "s", stops == 0 ? "--quiet" : "--resume"},
-                     .folder = folder.path()});
-    for (int i = 0; i < 3000 && !fs::exists(at("s/checkpoints")); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    std::this_thread::sleep_for(std::chrono::milliseconds(150 * stops));
-    p.send(stops == 1 ? SIGTERM : SIGKILL);
-    p.wait();
-  }
-  const Result r = run(folder, slow + Words{"--output", "s", "--resume"});
-  EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_TRUE(same_bytes(at("s"), at("whole"), weights));
+  expect_same_after_kills(slow, "whole", weights);
 }
 
 TEST_F(ImagesTest, FinetuneIsTheSameForAnyThreadsAndAfterStops) {
@@ -168,18 +78,7 @@ TEST_F(ImagesTest, FinetuneIsTheSameForAnyThreadsAndAfterStops) {
   }
   const Words slow = finetune + Words{"--set", "checkpoint_every=1", "--set", "finetune.steps=24"};
   good(slow + Words{"--output", "whole"});
-  for (int stops = 0; stops < 3; ++stops) {
-    Process p(Launch{.arguments = slow + Words{"--output", "s", stops == 0 ? "--quiet" : "--resume"},
-                     .folder = folder.path()});
-    for (int i = 0; i < 3000 && !fs::exists(at("s/checkpoints")); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    std::this_thread::sleep_for(std::chrono::milliseconds(150 * stops));
-    p.send(stops == 1 ? SIGINT : SIGKILL);
-    p.wait();
-  }
-  const Result r = run(folder, slow + Words{"--output", "s", "--resume"});
-  EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_TRUE(same_bytes(at("s"), at("whole"), all));
+  expect_same_after_kills(slow, "whole", all);
 
   // All that a row promises is there, and the model moved.
   const Json row = json(at("one/summary.json"))["results"][0];
@@ -238,6 +137,39 @@ TEST_F(ImagesTest, SampleAndEvaluate) {
     EXPECT_EQ(e[key], row[key]) << key;
 }
 
+// A base that has learnt to predict something else: both become scores, so that there is a path KL. A network that was
+// not trained predicts 0 (zero_outputs), which is a score of -y as v and of 0 as epsilon: the chain is linear, |D|^2 =
+// |y|^2, and the KL is 64 sum penalty v with the variance v <- (growth - pull k)^2 v + noise^2 of a pixel from 1, k = 1
+// or 0.
+TEST_F(ImagesTest, EvaluatesAgainstABaseOfAnotherPrediction) {
+  const Words begin{"pretrain", "tiny.toml", "--steps", "0", "--no-report"};
+  good(begin + Words{"--output", "v"});
+  good(begin + Words{"--output", "e", "--set", "pretrain.prediction=epsilon"});
+  EXPECT_EQ(contents(at("v") / weights[0]), contents(at("e") / weights[0]));
+  const auto expect_kl = [&](const std::string& model, const std::string& base, double exact) {
+    const Result r =
+        run(folder, {"evaluate", model + "/model", "--base", base + "/model", "--count", "64", "--steps", "4"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    const Json e = json(at("evaluation.json"));
+    EXPECT_NEAR(e["path_kl"].get<double>(), exact, 4 * e["path_kl_standard_error"].get<double>()) << model << base;
+    EXPECT_LE(e["path_kl_standard_error"].get<double>(), 0.04 * exact);
+  };
+  const auto exact = [](double k) {
+    const implicit_diffusion::TimeGrid grid = implicit_diffusion::log_linear_grid(4, 4);
+    double variance = 1, kl = 0;
+    for (std::size_t n = 0; n < grid.steps(); ++n) {
+      const auto c =
+          implicit_diffusion::step_coefficients(implicit_diffusion::Dynamics::euler_sde, grid.tau[n], grid.step(n));
+      kl += 64 * c.penalty * variance;
+      variance = (c.growth - c.pull * k) * (c.growth - c.pull * k) * variance + c.noise * c.noise;
+    }
+    return kl;
+  };
+  expect_kl("v", "v", 0);
+  expect_kl("v", "e", exact(1));
+  expect_kl("e", "v", exact(0));
+}
+
 TEST_F(ImagesTest, RunDoesAllOfIt) {
   good({"run", "tiny.toml", "--output", "all"});
   const Json summary = json(at("all/summary.json"));
@@ -247,6 +179,12 @@ TEST_F(ImagesTest, RunDoesAllOfIt) {
   for (const char* name : {"classifier", "pretrain", "finetune-5", "finetune--5"})
     EXPECT_TRUE(fs::exists(at("all/settings") / name / "summary.json")) << name;
   EXPECT_NE(contents(at("all/report.html")).find("data:image/png"), std::string::npos);
+  // The strip: the four seeds in a row, at steps 4, 2, 0 of the least lambda and 2, 4 of the greatest.
+  const auto strip = implicit_diffusion::data::decode_image(contents(at("all/pictures/strip.png")), "strip");
+  EXPECT_EQ(strip.shape, (implicit_diffusion::data::ImageShape{1, 2 + 5 * (8 + 2), 2 + 4 * (8 + 2)}));
+  const auto step =
+      implicit_diffusion::data::decode_image(contents(at("all/settings/finetune--5/pictures/step-000004.png")), "step");
+  EXPECT_TRUE(std::equal(step.values.begin(), step.values.begin() + 10 * 42, strip.values.begin()));
   // A stage of it can be run again by itself.
   good({"run", "all/settings/finetune-5/config.toml", "--output", "again"});
   EXPECT_TRUE(same_bytes(at("all/settings/finetune-5"), at("again"), weights));
@@ -254,69 +192,74 @@ TEST_F(ImagesTest, RunDoesAllOfIt) {
   EXPECT_EQ(run(folder, {"run", "tiny.toml", "--output", "all", "--resume", "--quiet"}).code, 0);
 }
 
-// ---- bad input: one line, and the exit code
-
-TEST_F(ImagesTest, RefusesBadConfigurations) {
-  const auto set = [&](const std::string& change, const std::vector<std::string>& needed) {
-    bad({"pretrain", "tiny.toml", "--set", change}, 2, needed);
-  };
-  set("finetune.slots=3", {"finetune.slots", "3 does not divide the 4 steps"});
-  set("finetune.reward=brightnes", {"finetune.reward", "did you mean brightness?"});
-  set("finetune.reward=redness", {"redness is for images of three channels"});
-  set("network.groups=3", {"network"});
-  set("network.patch=3", {"network.patch", "does not divide"});
-  set("pretrain.average=1", {"pretrain.average", "below 1"});
-  set("data.shape=[2,8,8]", {"data.shape", "1 or 3"});
-  set("data.folder=", {"data.folder", "no folder is given"});
-  bad({"run", "tiny.toml", "--set", "stage=both"}, 2, {"stage"});
-  bad({"run", "tiny.toml", "--repeats", "2"}, 2, {"--repeats"});
-  bad({"pretrain", "langevin-reward"}, 2, {"langevin-reward", "is not an experiment with images"});
-  EXPECT_FALSE(fs::exists(at("runs")));
-}
-
-TEST_F(ImagesTest, RefusesBadData) {
-  bad({"pretrain", "tiny.toml", "--set", "data.folder=nowhere"}, 66, {"nowhere"});
-  bad({"pretrain", "tiny.toml", "--set", "data.shape=[1,12,12]"}, 65, {"has images of 1 x 8 x 8"});
-  bad({"pretrain", "tiny.toml", "--set", "data.classes=3"}, 65, {"has labels of 2 classes"});
-}
-
-TEST_F(ImagesTest, RefusesBadModels) {
+// The queue beside the nested loop, on a model that is there: neither is trained again.
+TEST_F(ImagesTest, SweepsOverLoopsOfAModelThatIsThere) {
   pretrained();
-  bad({"finetune", "tiny.toml"}, 2, {"finetune.model", "--model"});
-  bad({"finetune", "tiny.toml", "--model", "nowhere"}, 66, {"nowhere"});
-  bad({"finetune", "tiny.toml", "--model", "p/model", "--set", "finetune.reward=class"}, 2, {"finetune.classifier"});
-  bad({"sample", "p/model", "--labels", "2"}, 2, {"labels", "classes 0 to 1"});
-  bad({"sample", "p/model", "--sampler", "euler"}, 2, {"--sampler"});
-  bad({"evaluate", "p/model", "--reward", "brightnes"}, 2, {"reward", "did you mean brightness?"});
-  bad({"evaluate", "p/model", "--reward", "class"}, 2, {"reward", "needs a classifier"});
-
-  // Of other images, of another shape, of other labels.
-  write(at("other.toml"), changed(changed(tiny, "conditional = true", "conditional = false"), "[8, 8]\nattention = [4]",
-                                  "[8, 16]\nattention = [4]"));
-  good({"pretrain", "other.toml", "--output", "o", "--steps", "1"});
-  bad({"evaluate", "p/model", "--base", "o/model"}, 65, {"another shape"});
-  bad(finetune + Words{"--set", "data.shape=[1,12,12]"}, 65, {"the model makes images of 1 x 8 x 8"});
-  write_images(at("three"), 3);
-  write(at("three.toml"), changed(changed(tiny, "\"data\"", "\"three\""), "classes = 2", "classes = 3"));
-  good({"pretrain", "three.toml", "--classifier", "--output", "c3"});
-  bad({"finetune", "tiny.toml", "--model", "p/model", "--classifier", "c3/classifier"}, 65,
-      {"trained on 3 classes, the model on 2"});
-
-  // A folder that lacks a file.
-  fs::remove(at("p/model/unet/diffusion_pytorch_model.safetensors"));
-  bad(finetune, 66, {"p/model"});
-  fs::remove(at("c/classifier/classifier.json"));
-  bad(finetune, 66, {"p/model"});
+  const Words words{
+      "run",   "tiny.toml",          "--set", "finetune.model=p/model", "--set", "finetune.classifier=c/classifier",
+      "--set", "sweep.lambda=[5.0]", "--set", "sweep.slots=[2,1]"};
+  good(words + Words{"--output", "both"});
+  EXPECT_FALSE(fs::exists(at("both/settings/pretrain")));
+  EXPECT_FALSE(fs::exists(at("both/settings/classifier")));
+  const Json rows = json(at("both/summary.json"))["results"];
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["method"], "queue");
+  EXPECT_EQ(rows[1]["method"], "nested");
+  EXPECT_EQ(rows[0]["reward_before"], rows[1]["reward_before"]);
+  EXPECT_NE(rows[0]["reward"], rows[1]["reward"]);
+  // The queue alone is the same.
+  good(finetune + Words{"--output", "queue"});
+  EXPECT_TRUE(same_bytes(at("queue"), at("both/settings/finetune-5-slots-2"), weights));
+  // So is all of it, from its own configuration.
+  good({"run", "both/config.toml", "--output", "again"});
+  EXPECT_TRUE(same_bytes(at("again/settings/finetune-5-slots-1"), at("both/settings/finetune-5-slots-1"), weights));
+  bad({"run", "tiny.toml", "--set", "sweep.slots=[2,3]"}, 2, {"sweep.slots", "3 does not divide the 4 steps"});
 }
 
-// The disk is full when the model is written: nothing of it is there, and the run can be continued.
-TEST_F(ImagesTest, LeavesNoHalfModelOnAFullDisk) {
-  const Words words{"pretrain", "tiny.toml", "--output", "p", "--quiet", "--set", "pretrain.sample_every=100"};
-  const Result r = run(Launch{.arguments = words, .folder = folder.path(), .largest_file = 20000});
-  EXPECT_EQ(r.code, 74) << r.err;
-  EXPECT_TRUE(is_error_line(r.err, {"p/"}));
-  EXPECT_FALSE(fs::exists(at("p/model/model_index.json")));
-  for (const auto& [name, bytes] : tree(at("p"))) EXPECT_EQ(name.find(".tmp"), std::string::npos) << name;
+// What a row calls seconds is finetuning, not the evaluation of its samples.
+TEST_F(ImagesTest, SecondsAreThoseOfFinetuning) {
+  pretrained();
+  good(finetune + Words{"--output", "f", "--set", "finetune.samples=400"});
+  const Json s = json(at("f/summary.json"));
+  EXPECT_EQ(s["results"][0]["seconds"], s["seconds"]);
+}
+
+// LSUN as it comes, an LMDB of photographs in several sizes: one step of pretraining and one of finetuning.
+TEST_F(ImagesTest, LsunTakesAStep) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (std::size_t i = 0; i < 6; ++i) {
+    implicit_diffusion::data::Image image{{3, 70 + i, 90}, {}};
+    for (std::size_t k = 0; k < image.shape.values(); ++k)
+      image.values.push_back(static_cast<std::uint8_t>(k * (i + 3)));
+    entries.emplace_back("key-" + std::to_string(i), implicit_diffusion::data::png_bytes(image));
+  }
+  implicit_diffusion::data::write_lmdb(at("bedrooms"), entries);
+  const Words set{"--set", "data.folder=bedrooms", "--set",   "pretrain.batch=2",
+                  "--set", "finetune.batch=2",     "--set",   "finetune.strip=2",
+                  "--set", "finetune.samples=2",   "--set",   "finetune.steps_per_sample=4",
+                  "--set", "finetune.slots=2",     "--steps", "1"};
+  good(Words{"pretrain", "lsun", "--output", "p"} + set);
+  EXPECT_EQ(io::read_npy(at("p/samples.npy")).shape, (std::vector<std::size_t>{2, 3, 64, 64}));
+  EXPECT_TRUE(std::isfinite(column(at("p"), "loss").back()));
+  const Result r = run(folder, Words{"finetune", "lsun", "--model", "p/model", "--output", "f", "--quiet"} + set);
+  EXPECT_EQ(r.code, 0) << r.err;
+  const Json row = json(at("f/summary.json"))["results"][0];
+  EXPECT_TRUE(std::isfinite(row["reward"].get<double>()));
+  EXPECT_GT(row["path_kl"].get<double>(), 0);
+}
+
+// A warning is a line on stderr, an entry of the summary and of the row, and a note in the report.
+TEST_F(ImagesTest, WarnsOfAKlThatRunsAway) {
+  pretrained();
+  const Words far{"--set", "finetune.learning_rate=0.05", "--set", "finetune.lambda=0.01"};
+  const Result r = run(folder, finetune + far + Words{"--output", "f", "--quiet"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(is_error_line(r.err, {"warning", "the path KL is"}));
+  const Json s = json(at("f/summary.json"));
+  ASSERT_EQ(s["warnings"].size(), 1U) << s["warnings"];
+  EXPECT_EQ(s["warnings"][0]["kind"], "kl-runaway");
+  EXPECT_EQ(s["results"][0]["warnings"], Json::array({"kl-runaway"}));
+  EXPECT_NE(contents(at("f/report.html")).find("Warning:"), std::string::npos);
 }
 
 #endif

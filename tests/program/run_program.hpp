@@ -60,6 +60,15 @@ struct Launch {
   fs::path program = IMPLICIT_DIFFUSION_PROGRAM;
 };
 
+#ifdef IMPLICIT_DIFFUSION_FAULT
+// The environment of a program with tests/reliability/fault.cpp in between.
+inline std::vector<std::string> with_shim(std::vector<std::string> variables) {
+  variables.insert(variables.end(),
+                   {std::string("LD_PRELOAD=") + IMPLICIT_DIFFUSION_FAULT, "ASAN_OPTIONS=verify_asan_link_order=0"});
+  return variables;
+}
+#endif
+
 // A program on its way. One that is still running at the end of the scope is killed.
 class Process {
  public:

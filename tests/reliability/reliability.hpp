@@ -87,13 +87,6 @@ inline Words resume_words(const fs::path& folder) {
   return fs::exists(folder / "config.toml") ? Words{"--resume"} : Words{};
 }
 
-// The environment of a program with tests/reliability/fault.cpp in between.
-inline std::vector<std::string> with_shim(std::vector<std::string> variables) {
-  variables.insert(variables.end(),
-                   {std::string("LD_PRELOAD=") + IMPLICIT_DIFFUSION_FAULT, "ASAN_OPTIONS=verify_asan_link_order=0"});
-  return variables;
-}
-
 struct Newest {
   std::optional<io::CheckpointReader> checkpoint;
   std::vector<std::string> refused;

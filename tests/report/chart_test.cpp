@@ -260,6 +260,25 @@ TEST(Histogram, DataAreAnOutline) {
   EXPECT_NE(svg.find("4 samples. 5 points of the &lt;data&gt;, 1 outside."), std::string::npos);
 }
 
+// Bars as high as the shares, each around its class, and the outline of others on the same scale.
+TEST(Histogram, OfClasses) {
+  const Xml xml = checked(to_svg(ClassPlot{"c", "class", "share", {0.5, 0, 0.25}, "after", {0.2, 0.4, 0.3}, "before"}));
+  const auto bars = path_points(xml.with_class("bars")[0].attributes.at("d")),
+             stairs = path_points(xml.with_class("stairs")[0].attributes.at("d"));
+  ASSERT_EQ(bars.size(), 8U) << "a class without samples has no bar";
+  ASSERT_EQ(stairs.size(), 8U);
+  const double unit = bars[0].y - bars[1].y;  // 0.5, in coordinates of one decimal
+  EXPECT_NEAR(bars[4].y - bars[5].y, unit / 2, 0.21);
+  EXPECT_NEAR(stairs[0].y - stairs[1].y, unit * 0.4, 0.21);
+  EXPECT_NEAR(stairs[0].y - stairs[3].y, unit * 0.8, 0.21);
+  EXPECT_NEAR(bars[4].x - bars[0].x, 2 * (bars[2].x - bars[0].x), 0.31);
+  for (const char* label : {">after</text>", ">before</text>"})
+    EXPECT_NE(to_svg(ClassPlot{"c", "x", "y", {1}, "after", {1}, "before"}).find(label), std::string::npos);
+  checked(to_svg(ClassPlot{"c", "x", "y", {0, 0}, "a"}));
+  EXPECT_THROW(to_svg(ClassPlot{"c", "x", "y", {}, "a"}), Error);
+  EXPECT_THROW(to_svg(ClassPlot{"c", "x", "y", {1}, "a", {1, 2}, "b"}), Error);
+}
+
 TEST(Histogram, StrangeInput) {
   checked(to_svg(HistogramPlot{"h", "x", 0, 1, {}, {}, 0, {nan, 0.5, inf}}));
   checked(to_svg(HistogramPlot{"h", "x", 0, 1, {}}));

@@ -101,11 +101,24 @@ void read_network(TableReader& t, ImagesConfiguration& c, const Document& d) {
   }
 }
 
+void require_divisor(const TableReader& t, std::int64_t slots, const ImagesConfiguration& c) {
+  if (c.steps_per_sample % slots != 0)
+    t.fail("slots", fmt::format("{} does not divide the {} steps of a sample", slots, c.steps_per_sample));
+}
+
 void read_finetune(TableReader& t, ImagesConfiguration& c, const Document& d) {
   c.model_key = t.text("model", "");
   c.model = folder_of(c.model_key, d);
   c.judge_key = t.text("classifier", "");
   c.judge = folder_of(c.judge_key, d);
+  // A sweep has its stages in other folders.
+  if (c.stage == Stage::all)
+    for (auto& [key, name, folder] :
+         {std::tuple{&c.model_key, "model", &c.model}, {&c.judge_key, "classifier", &c.judge}})
+      if (!key->empty()) {
+        *key = fs::absolute(*folder).lexically_normal().string();
+        t.record(name, toml_string(*key));
+      }
   c.reward = rewards[t.choice("reward", 0, rewards)];
   if (c.reward == "class") {
     c.reward_class = t.integer("class", 0, 0, 100'000);
@@ -117,8 +130,7 @@ void read_finetune(TableReader& t, ImagesConfiguration& c, const Document& d) {
   c.beta = t.number("beta", c.beta, Sign::not_negative);
   c.steps_per_sample = t.integer("steps_per_sample", c.steps_per_sample, 2, 100'000);
   c.slots = t.integer("slots", c.slots, 1, 100'000);
-  if (c.steps_per_sample % c.slots != 0)
-    t.fail("slots", fmt::format("{} does not divide the {} steps of a sample", c.slots, c.steps_per_sample));
+  require_divisor(t, c.slots, c);
   c.last_steps = t.integer("last_steps", 0, 0, 100'000);
   c.dynamics = t.choice("dynamics", c.dynamics, dynamics);
   c.grid = t.choice("grid", c.grid, grids);
@@ -160,6 +172,8 @@ ImagesConfiguration read_one(const Document& d) {
       pretrain.integer("log_every", std::max<std::int64_t>(1, c.pretrain.steps / 100), 1, most);
   read_finetune(finetune, c, d);
   c.lambdas = sweep.numbers("lambda", {});
+  c.sweep_slots = sweep.integers("slots", {}, 1, 100'000);
+  for (const std::int64_t slots : c.sweep_slots) require_divisor(sweep, slots, c);
 
   switch (c.stage) {
     case Stage::classifier:
@@ -178,8 +192,10 @@ ImagesConfiguration read_one(const Document& d) {
   return c;
 }
 
-// A setting's folder: finetune-30, finetune--60.
-std::string name_of_lambda(double lambda) { return fmt::format("finetune-{}", lambda); }
+// A setting's folder: finetune-30, finetune--60; finetune-30-slots-1 where M differs.
+std::string name_of_setting(double lambda, std::int64_t slots, bool with_slots) {
+  return fmt::format("finetune-{}", lambda) + (with_slots ? fmt::format("-slots-{}", slots) : "");
+}
 
 }  // namespace
 
@@ -204,18 +220,27 @@ ImagesPlan read_images_configuration(const Document& d) {
     for (const Override& o : changes) change(one, o);
     plan.stages.push_back({folder, read_one(one)});
   };
-  const bool judged = plan.classes > 1;
-  if (judged) stage("classifier", {{"stage", "classifier", "stage"}});
-  stage("pretrain", {{"stage", "pretrain", "stage"}});
+  std::string model = plan.model_key, judge = plan.judge_key;
+  if (judge.empty() && plan.classes > 1) {
+    stage("classifier", {{"stage", "classifier", "stage"}});
+    judge = "../classifier/classifier";
+  }
+  if (model.empty()) {
+    stage("pretrain", {{"stage", "pretrain", "stage"}});
+    model = "../pretrain/model";
+  }
   std::vector<double> lambdas = plan.lambdas;
   if (lambdas.empty()) lambdas.push_back(plan.lambda);
-  for (const double lambda : lambdas) {
-    std::vector<Override> changes{{"stage", "finetune", "stage"},
-                                  {"finetune.model", "\"../pretrain/model\"", "finetune.model"},
-                                  {"finetune.lambda", toml_number(lambda), "sweep.lambda"}};
-    if (judged) changes.push_back({"finetune.classifier", "\"../classifier/classifier\"", "finetune.classifier"});
-    stage(name_of_lambda(lambda), changes);
-  }
+  std::vector<std::int64_t> all_slots = plan.sweep_slots;
+  if (all_slots.empty()) all_slots.push_back(plan.slots);
+  for (const double lambda : lambdas)
+    for (const std::int64_t slots : all_slots)
+      stage(name_of_setting(lambda, slots, all_slots.size() > 1),
+            {{"stage", "finetune", "stage"},
+             {"finetune.model", toml_string(model), "finetune.model"},
+             {"finetune.classifier", toml_string(judge), "finetune.classifier"},
+             {"finetune.lambda", toml_number(lambda), "sweep.lambda"},
+             {"finetune.slots", fmt::format("{}", slots), "sweep.slots"}});
   return plan;
 }
 

@@ -57,9 +57,15 @@ std::unique_ptr<data::DataSet> open_images(const fs::path& folder, const data::I
   auto set = data::open_data_set(folder);
   if (const auto is = set->shape(); is && *is != shape)
     throw Error(ErrorKind::data, io::display(folder),
-                fmt::format("has images of {} x {} x {}, data.shape says {} x {} x {}", is->channels, is->height,
+                fmt::format("has images of {} x {} x {}, and {} x {} x {} are wanted", is->channels, is->height,
                             is->width, shape.channels, shape.height, shape.width));
   return set;
+}
+
+void require_same_labels(const data::DataSet& set, const fs::path& folder, const ClassifierModel* classifier) {
+  if (classifier && !set.class_names().empty() && !classifier->class_names.empty() &&
+      set.class_names() != classifier->class_names)
+    throw Error(ErrorKind::data, io::display(folder), "the classifier was trained on other labels");
 }
 
 DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shape, const TensorReward& reward,
@@ -67,9 +73,7 @@ DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shap
   const auto set = open_images(folder, shape);
   constexpr std::size_t most = 60'000, at_once = 6'000, shard = 250;
   const std::size_t n = std::min(set->size(), most);
-  if (classifier && !set->class_names().empty() && !classifier->class_names.empty() &&
-      set->class_names() != classifier->class_names)
-    throw Error(ErrorKind::data, io::display(folder), "the classifier was trained on other labels");
+  require_same_labels(*set, folder, classifier);
   const std::vector<std::uint32_t> order = data::epoch_order(0, 0, set->size());
   DataFigures figures;
   figures.classes = classifier ? static_cast<std::size_t>(classifier->config.classes) : set->class_names().size();

@@ -47,8 +47,11 @@ struct DataFigures {
 DataFigures figures_of_data(const std::filesystem::path& folder, const implicit_diffusion::data::ImageShape& shape,
                             const TensorReward& reward, const ClassifierModel* classifier, Workers* workers,
                             implicit_diffusion::Processes* processes = nullptr);
+// Throws a data Error where the data of that folder has other classes than the classifier (null: none) was trained on.
+void require_same_labels(const implicit_diffusion::data::DataSet& set, const std::filesystem::path& folder,
+                         const ClassifierModel* classifier);
 // The data of a folder in that shape. Throws a usage Error where no folder is given; a data Error where its images have
-// another shape than the experiment says.
+// another shape.
 std::unique_ptr<implicit_diffusion::data::DataSet> open_images(const std::filesystem::path& folder,
                                                                const implicit_diffusion::data::ImageShape& shape);
 

@@ -6,7 +6,7 @@
 //     classifier   the judge of samples is trained                    `pretrain --classifier`
 //     pretrain     the model is trained by denoising score matching   `pretrain`
 //     finetune     it is finetuned to the reward                      `finetune --model DIR`
-//     all          the three, with a sweep over lambda                `run`
+//     all          the three, with a sweep over lambda and M          `run`
 #pragma once
 
 #include "experiment/experiment.hpp"
@@ -22,6 +22,8 @@ namespace program {
 
 enum class Stage { all, classifier, pretrain, finetune };
 std::string_view to_string(Stage stage);
+// M slots are a queue, one is the nested loop.
+inline const char* loop_of(std::int64_t slots) { return slots == 1 ? "nested" : "queue"; }
 
 // A rate that rises and falls: torch/training.hpp.
 struct TrainingKeys {
@@ -70,7 +72,8 @@ struct ImagesConfiguration : Common {
   TrainingKeys finetune{30, 8, 5, 4, 1.5e-4, true, 0.9, 0.99, 1e-8, 0, 0};
   std::int64_t evaluate_every = 5, strip = 64, samples = 1000, evaluation_seed = 777;
 
-  std::vector<double> lambdas;  // of the sweep
+  std::vector<double> lambdas;            // of the sweep
+  std::vector<std::int64_t> sweep_slots;  //
 
   implicit_diffusion::TimeGrid time_grid(double horizon) const;
 };

@@ -4,7 +4,8 @@
 #include "experiment/checkpoints.hpp"
 #include "experiment/recorder.hpp"
 #include "experiment/run_directory.hpp"
-#include "experiment/warnings.hpp"
+#include "images/strip.hpp"
+#include "images/warnings.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -44,6 +45,7 @@ class Finetuning {
       : c_(c), context_(context), shared_(shared) {
     context.say_if_fewer(workers_.threads());
     context.say_if_too_few_shards(empty().points.tiles().total);
+    if (!c.data.empty()) require_same_labels(*open_images(c.data, c.shape), c.data, judge());  // before the work
     if (context.writes()) io::make_directory(context.folder / "pictures");
   }
 
@@ -188,7 +190,7 @@ class Finetuning {
       rows_.add_last(measure(s, outcome_.status == Status::completed), {});
     if (context_.writes()) rows_.write(context_.folder);
     Summary summary = summary_of(c_, context_.threads);
-    summary.method = c_.slots == 1 ? "nested" : "queue";
+    summary.method = loop_of(c_.slots);
     if (context_.processes) summary.processes = context_.processes->ranks();
     summary.steps = s.step;
     summary.status = to_string(outcome_.status);
@@ -230,15 +232,31 @@ class Finetuning {
     context_.write("samples.npy", npy_of(x.images));
     context_.write("pictures/before.png", *shared_.picture_before);
     context_.write("pictures/after.png", picture_of(x.images, 128, 16));
+    if (context_.writes()) {
+      std::vector<std::filesystem::path> pictures;
+      for (const auto& [step, picture] : pictures_by_step(context_.folder)) pictures.push_back(picture);
+      io::write_file(context_.folder / "pictures/strip.png", strip_of(pictures, c_.shape.height));
+    }
 
     std::optional<Oracle> oracle;
     if (data && c_.beta > 0) oracle = data->oracle(c_.lambda / c_.beta, model_.classes() > 0);
-    const double oracle_entropy = oracle ? data->oracle_entropy(*oracle) : Figures::none;
-    summary.warnings = warnings(before, after, oracle_entropy);
+    summary.warnings =
+        warnings_of({.lambda = c_.lambda,
+                     .beta = c_.beta,
+                     .reward_before = {before.reward.mean, before.reward.standard_error},
+                     .reward = {after.reward.mean, after.reward.standard_error},
+                     .path_kl = {after.path_kl.mean, after.path_kl.standard_error},
+                     .entropy_before = before.entropy,
+                     .entropy = after.entropy,
+                     .oracle_entropy = oracle ? data->oracle_entropy(*oracle) : Figures::none,
+                     .population_reward = rows_.column("population_reward"),
+                     .population_share = static_cast<double>(c_.finetune.batch) / static_cast<double>(c_.samples)});
     summary.figures.reward = after.reward.mean;
     const bool enough = oracle && oracle->effective_samples >= 100;
     Json row{{"lambda", c_.lambda},
              {"beta", c_.beta},
+             {"method", loop_of(c_.slots)},
+             {"slots", c_.slots},
              {"reward_before", before.reward.mean},
              {"reward", after.reward.mean},
              {"reward_standard_error", json_number(after.reward.standard_error)},
@@ -259,7 +277,7 @@ class Finetuning {
              {"oracle_effective_samples", json_number(oracle ? oracle->effective_samples : Figures::none)},
              {"class_histogram_before", before.histogram},
              {"class_histogram", after.histogram},
-             {"seconds", rows_.seconds()},
+             {"seconds", summary.seconds},  // of finetuning, without this evaluation
              {"warnings", Json::array()}};
     for (const Warning& w : summary.warnings) row["warnings"].push_back(w.kind);
     if (data && c_.beta > 0) {
@@ -272,45 +290,6 @@ class Finetuning {
       row["oracle_curve"] = std::move(curve);
     }
     summary.more["results"] = Json::array({std::move(row)});
-  }
-
-  std::vector<Warning> warnings(const SampleFigures& before, const SampleFigures& after, double oracle_entropy) const {
-    std::vector<Warning> all;
-    // The objective of the model before is lambda R: whoever optimises does not end below it. Without a price only the
-    // size tells.
-    const double gain = c_.lambda * (after.reward.mean - before.reward.mean), cost = c_.beta * after.path_kl.mean,
-                 error =
-                     4 * std::hypot(c_.lambda * after.reward.standard_error, c_.beta * after.path_kl.standard_error);
-    constexpr double far = 100;  // nats
-    if (cost > gain + error || after.path_kl.mean > far)
-      all.push_back({warning_kind::kl_runaway,
-                     fmt::format("the path KL is {:.3g}, and lambda times the change of the reward {:.3g}: the model "
-                                 "left its base for less than it costs; a smaller learning_rate or lambda, or a larger "
-                                 "beta, may help",
-                                 after.path_kl.mean, gain)});
-    if (after.entropy < before.entropy / 2 && !(after.entropy >= oracle_entropy / 2))
-      all.push_back(
-          {warning_kind::class_collapse,
-           fmt::format("the entropy of classes fell from {:.2f} to {:.2f}{}: most samples are of few classes",
-                       before.entropy, after.entropy,
-                       std::isfinite(oracle_entropy) ? fmt::format(", where the tilted data has {:.2f}", oracle_entropy)
-                                                     : "")});
-    const std::vector<double> own = rows_.column("population_reward");
-    double first = Figures::none, last = Figures::none;
-    for (const double r : own) {
-      if (std::isfinite(r) && !std::isfinite(first)) first = r;
-      if (std::isfinite(r)) last = r;
-    }
-    const double sign = c_.lambda < 0 ? -1 : 1,
-                 noise = 4 * std::hypot(after.reward.standard_error, before.reward.standard_error);
-    const double batch_noise =
-        noise * std::sqrt(static_cast<double>(c_.samples) / static_cast<double>(c_.finetune.batch));
-    if (sign * (last - first) > batch_noise && sign * (after.reward.mean - before.reward.mean) < noise)
-      all.push_back({warning_kind::population_only,
-                     fmt::format("the reward of the training population went from {:.4f} to {:.4f}, that of the "
-                                 "evaluation samples from {:.4f} to {:.4f}",
-                                 first, last, before.reward.mean, after.reward.mean)});
-    return all;
   }
 
   std::string table_of(const Summary& s) const {

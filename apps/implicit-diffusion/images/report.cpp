@@ -4,15 +4,16 @@
 #include "figures/opening.hpp"
 #include "figures/tables.hpp"
 #include "images/experiment.hpp"
+#include "images/strip.hpp"
 #include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/text.hpp"
+#include "implicit_diffusion/report/histogram.hpp"
 #include "implicit_diffusion/report/pixels.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 namespace program {
 namespace {
@@ -20,53 +21,90 @@ namespace {
 using namespace implicit_diffusion;
 namespace fs = std::filesystem;
 
-// The pictures of a run, by step.
-std::vector<std::pair<std::int64_t, fs::path>> strips_of(const fs::path& folder) {
-  std::vector<std::pair<std::int64_t, fs::path>> all;
-  for (const fs::path& p : io::list_directory(folder / "pictures"))
-    if (const std::string name = p.filename().string(); name.starts_with("step-") && name.ends_with(".png"))
-      all.emplace_back(std::strtoll(name.c_str() + 5, nullptr, 10), p);
-  std::ranges::sort(all);
-  return all;
-}
-
 std::string img(const fs::path& file, const std::string& description, std::size_t enlarged = 2) {
   return report::to_img(io::read_file(file), description, enlarged);
 }
 
 report::Section strip_section(const std::string& heading, const fs::path& folder, const std::string& text) {
   report::Section section{.heading = heading, .text = text};
-  for (const auto& [step, file] : strips_of(folder))
+  for (const auto& [step, file] : pictures_by_step(folder))
     section.figures.push_back(
         {img(file, fmt::format("samples after {} steps", step)), fmt::format("After {} steps.", step), true});
   return section;
 }
 
 std::string row_text(const Json& r, const char* key, int digits) { return figure_text(number_or_nan(r, key), digits); }
+std::vector<double> numbers_of(const Json& r, const char* key) {
+  return r.contains(key) && r[key].is_array() ? r[key].get<std::vector<double>>() : std::vector<double>();
+}
+
+// What curves and pictures of a setting are called; M is part of it where it differs.
+struct SettingNames {
+  bool with_slots;
+
+  explicit SettingNames(const ImagesPlan& c) : with_slots(c.sweep_slots.size() > 1) {}
+  std::string operator()(double lambda, std::int64_t slots) const {
+    return fmt::format("λ = {}", four_digits(lambda)) + (!with_slots  ? ""
+                                                         : slots == 1 ? ", nested"
+                                                                      : fmt::format(", M = {}", slots));
+  }
+  std::string operator()(const Json& r) const {
+    return (*this)(number_or_nan(r, "lambda"), r.value("slots", std::int64_t{0}));
+  }
+};
 
 report::Table results_table(const Json& rows) {
-  report::Table t{{"λ", "β", "reward before", "reward", "± ", "clipped", "path KL", "± ", "oracle: reward", "KL",
-                   "effective images", "recognised before", "recognised", "class entropy before", "class entropy",
-                   "Fréchet before", "Fréchet", "floor"}};
+  report::Table t{{"λ",
+                   "β",
+                   "loop",
+                   "reward before",
+                   "reward",
+                   "± ",
+                   "clipped",
+                   "path KL",
+                   "± ",
+                   "oracle: reward",
+                   "KL",
+                   "effective images",
+                   "recognised before",
+                   "recognised",
+                   "class entropy before",
+                   "class entropy",
+                   "Fréchet before",
+                   "Fréchet",
+                   "floor",
+                   "seconds"}};
   for (const Json& r : rows)
-    t.rows.push_back(
-        {row_text(r, "lambda", 1), row_text(r, "beta", 2), row_text(r, "reward_before", 4), row_text(r, "reward", 4),
-         row_text(r, "reward_standard_error", 4), row_text(r, "reward_clipped", 4), row_text(r, "path_kl", 3),
-         row_text(r, "path_kl_standard_error", 3), row_text(r, "oracle_reward", 4), row_text(r, "oracle_kl", 3),
-         row_text(r, "oracle_effective_samples", 0), row_text(r, "recognised_before", 3), row_text(r, "recognised", 3),
-         row_text(r, "class_entropy_before", 3), row_text(r, "class_entropy", 3),
-         row_text(r, "frechet_distance_before", 1), row_text(r, "frechet_distance", 1),
-         row_text(r, "frechet_floor", 1)});
+    t.rows.push_back({row_text(r, "lambda", 1),
+                      row_text(r, "beta", 2),
+                      r.value("method", ""),
+                      row_text(r, "reward_before", 4),
+                      row_text(r, "reward", 4),
+                      row_text(r, "reward_standard_error", 4),
+                      row_text(r, "reward_clipped", 4),
+                      row_text(r, "path_kl", 3),
+                      row_text(r, "path_kl_standard_error", 3),
+                      row_text(r, "oracle_reward", 4),
+                      row_text(r, "oracle_kl", 3),
+                      row_text(r, "oracle_effective_samples", 0),
+                      row_text(r, "recognised_before", 3),
+                      row_text(r, "recognised", 3),
+                      row_text(r, "class_entropy_before", 3),
+                      row_text(r, "class_entropy", 3),
+                      row_text(r, "frechet_distance_before", 1),
+                      row_text(r, "frechet_distance", 1),
+                      row_text(r, "frechet_floor", 1),
+                      row_text(r, "seconds", 0)});
   return t;
 }
 
 // Reward against KL: every setting from where it began, and the curve of the tilted data.
-report::Figure reward_against_kl(const Json& rows) {
+report::Figure reward_against_kl(const Json& rows, const SettingNames& name) {
   report::LineChart chart{.title = "Reward against KL", .x_label = "KL (nats)", .y_label = "reward"};
   // The oracle's curves of both signs begin at the data: each is a series of its own.
   std::vector<report::Series> oracles;
   for (const Json& r : rows) {
-    report::Series s{.label = fmt::format("λ = {}", four_digits(number_or_nan(r, "lambda")))};
+    report::Series s{.label = name(r)};
     s.add(0, number_or_nan(r, "reward_before"));
     s.add(number_or_nan(r, "path_kl"), number_or_nan(r, "reward"));
     chart.series.push_back(std::move(s));
@@ -88,17 +126,15 @@ report::Figure reward_against_kl(const Json& rows) {
           true};
 }
 
-report::Figure histogram_of(const Json& r) {
-  report::LineChart chart{.title = fmt::format("Classes, λ = {}", four_digits(number_or_nan(r, "lambda"))),
-                          .x_label = "class",
-                          .y_label = "share of samples"};
-  for (const auto& [key, label] : {std::pair{"class_histogram_before", "before"}, {"class_histogram", "after"}}) {
-    report::Series s{.label = label};
-    if (r.contains(key))
-      for (std::size_t k = 0; k < r[key].size(); ++k) s.add(static_cast<double>(k), r[key][k].get<double>());
-    chart.series.push_back(std::move(s));
-  }
-  return {report::to_svg(chart), "What the classifier takes the samples for, before and after."};
+report::Figure histogram_of(const Json& r, const std::string& name) {
+  return {report::to_svg(report::ClassPlot{.title = "Classes, " + name,
+                                           .x_label = "class",
+                                           .y_label = "share of samples",
+                                           .shares = numbers_of(r, "class_histogram"),
+                                           .label = "after",
+                                           .outline = numbers_of(r, "class_histogram_before"),
+                                           .outline_label = "before"}),
+          "What the classifier takes the samples for, before and after."};
 }
 
 const std::vector<CurveSpec> training_curves{
@@ -124,11 +160,10 @@ const std::vector<CurveSpec> finetuning_curves{
     {.column = "diversity", .title = "Diversity", .y_label = "mean distance of features"}};
 
 // What a finetuned model was judged by, in one sentence for each setting.
-std::string setting_sentence(const Json& r) {
+std::string setting_sentence(const Json& r, const SettingNames& name) {
   const double before = number_or_nan(r, "reward_before"), after = number_or_nan(r, "reward");
-  std::string text =
-      fmt::format("With λ = {} the reward {} at a path KL of {}", four_digits(number_or_nan(r, "lambda")),
-                  change_text(before, after), figure_text(number_or_nan(r, "path_kl"), 2));
+  std::string text = fmt::format("With {} the reward {} at a path KL of {}", name(r), change_text(before, after),
+                                 figure_text(number_or_nan(r, "path_kl"), 2));
   if (std::isfinite(number_or_nan(r, "oracle_reward")))
     text += fmt::format("; the tilted data has {} at {}", row_text(r, "oracle_reward", 4), row_text(r, "oracle_kl", 2));
   return text + ".";
@@ -138,13 +173,14 @@ void add_setting(report::Page& page, const Json& rows, const fs::path& folder, c
   page.sections.push_back(strip_section(
       name, folder, "The same seeds along finetuning: every picture begins with the same noise, and only θ differs."));
   std::error_code none;
-  report::Section grids{.heading = name + ": before and after"};
+  report::Section pictures{.heading = name + ": before and after"};
   for (const auto& [file, caption] : {std::pair{"before.png", "Before."}, {"after.png", "After."}})
     if (fs::exists(folder / "pictures" / file, none))
-      grids.figures.push_back({img(folder / "pictures" / file, caption), caption, true});
+      pictures.figures.push_back({img(folder / "pictures" / file, caption), caption, true});
   for (const Json& r : rows)
-    if (r.contains("class_histogram") && !r["class_histogram"].empty()) grids.figures.push_back(histogram_of(r));
-  if (!grids.figures.empty()) page.sections.push_back(std::move(grids));
+    if (r.contains("class_histogram") && !r["class_histogram"].empty())
+      pictures.figures.push_back(histogram_of(r, name));
+  if (!pictures.figures.empty()) page.sections.push_back(std::move(pictures));
 }
 
 Json results_in(const Json& summary) {
@@ -193,20 +229,21 @@ std::string training_report(const ImagesPlan& c, const fs::path& folder, const J
 
 std::string finetuning_report(const ImagesPlan& c, const fs::path& folder, const Json& summary) {
   report::Page page = page_of(c, folder, summary);
+  const SettingNames name(c);
   const Json rows = results_in(summary);
   std::vector<std::string> sentences{
       fmt::format("A model was finetuned to {} in {} steps, with the path KL to where it began as the price.", c.reward,
                   summary.value("steps", 0))};
-  for (const Json& r : rows) sentences.push_back(setting_sentence(r));
+  for (const Json& r : rows) sentences.push_back(setting_sentence(r, name));
   if (c.dynamics == Dynamics::euler_ode)
     sentences.emplace_back(
         "Its samples follow the probability flow, which has no noise: the path KL is the penalty of the SDE along it.");
   page.opening = paragraph(sentences);
-  add_setting(page, rows, folder, fmt::format("λ = {}", four_digits(c.lambda)));
+  add_setting(page, rows, folder, name(c.lambda, c.slots));
   const RunTable table = read_run_table(folder, {"step", "path_kl"});
   add_curves(page, {{"evaluation samples", {&table}}}, Axis::steps, finetuning_curves);
   if (!rows.empty()) {
-    page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows)}});
+    page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows, name)}});
     page.sections.push_back({.heading = "Figures", .tables = {results_table(rows)}});
   }
   page.sections.push_back(repeat_section(c.resolved.text(), folder, ""));
@@ -215,31 +252,40 @@ std::string finetuning_report(const ImagesPlan& c, const fs::path& folder, const
 
 std::string whole_report(const ImagesPlan& c, const fs::path& folder, const Json& summary) {
   report::Page page = page_of(c, folder, summary);
+  const SettingNames name(c);
   const Json rows = results_in(summary);
   std::vector<std::string> sentences{
       fmt::format("A diffusion model of images was pretrained and then finetuned to {}, with the path KL to the "
-                  "pretrained model as the price, for {} settings of λ.",
+                  "pretrained model as the price, in {} settings.",
                   c.reward, rows.size())};
-  for (const Json& r : rows) sentences.push_back(setting_sentence(r));
+  for (const Json& r : rows) sentences.push_back(setting_sentence(r, name));
   page.opening = paragraph(sentences);
 
   std::vector<RunTable> tables;
   std::vector<Group> groups;
   std::error_code none;
+  if (const fs::path strip = folder / "pictures/strip.png"; fs::exists(strip, none))
+    page.sections.push_back(
+        {.heading = "The same seeds",
+         .text =
+             "Each column begins with the same noise in every row. From the row of the pretrained model the weights "
+             "of the least λ go upwards and those of the greatest downwards, at steps that double.",
+         .figures = {{img(strip, "the same seeds from the least to the greatest λ"), "", true}}});
   tables.reserve(c.stages.size());
   for (const StageRun& s : c.stages) {
     const fs::path at = folder / "settings" / s.folder;
     if (s.configuration.stage != Stage::finetune || !fs::exists(at / "metrics.csv", none)) continue;
     const Json own = results_in(SummaryFile(at / "summary.json").json());
-    add_setting(page, own, at, fmt::format("λ = {}", four_digits(s.configuration.lambda)));
+    groups.push_back({name(s.configuration.lambda, s.configuration.slots), {}});
+    add_setting(page, own, at, groups.back().label);
     tables.push_back(read_run_table(at, {"step", "path_kl"}));
-    groups.push_back({fmt::format("λ = {}", four_digits(s.configuration.lambda)), {&tables.back()}});
+    groups.back().runs = {&tables.back()};
   }
   std::vector<CurveSpec> curves = finetuning_curves;
   for (CurveSpec& spec : curves) spec.second.clear();
   if (!groups.empty()) add_curves(page, groups, Axis::steps, curves);
   if (!rows.empty()) {
-    page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows)}});
+    page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows, name)}});
     page.sections.push_back({.heading = "Figures",
                              .text = "Before and after on the same noise. ± is one standard error.",
                              .tables = {results_table(rows)}});

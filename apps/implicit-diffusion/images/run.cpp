@@ -4,12 +4,15 @@
 #include "experiment/launch.hpp"
 #include "experiment/warnings.hpp"
 #include "images/stages.hpp"
+#include "images/strip.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 
 namespace program {
@@ -51,18 +54,37 @@ std::optional<Json> completed(const fs::path& folder, std::int64_t steps) {
 std::string table_of(const ImagesPlan& plan, const std::string& status, const Json& results, const Json& seconds) {
   std::string text = fmt::format("{} (seed {}): {}\n", plan.experiment, plan.seed, status);
   for (const auto& [stage, s] : seconds.items()) text += fmt::format("  {:<24}{:>8.0f} s\n", stage, s.get<double>());
-  text += fmt::format("  {:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>12}{:>11}{:>8}{:>8}\n", "lambda", "before", "reward",
-                      "+-", "path KL", "+-", "recognised", "entropy", "oracle R", "KL", "Frechet");
+  text += fmt::format("  {:>8}{:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>9}{:>10}{:>8}{:>9}\n", "lambda", "loop", "before",
+                      "reward", "+-", "path KL", "+-", "recognised", "entropy", "oracle R", "KL", "Frechet");
   const auto number = [](const Json& r, const char* key, int digits) {
     return figure_text(number_or_nan(r, key), digits);
   };
   for (const Json& r : results)
-    text += fmt::format("  {:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>12}{:>11}{:>8}{:>8}\n", number(r, "lambda", 1),
-                        number(r, "reward_before", 4), number(r, "reward", 4), number(r, "reward_standard_error", 4),
-                        number(r, "path_kl", 3), number(r, "path_kl_standard_error", 3), number(r, "recognised", 3),
-                        number(r, "class_entropy", 3), number(r, "oracle_reward", 4), number(r, "oracle_kl", 3),
-                        number(r, "frechet_distance", 1));
+    text +=
+        fmt::format("  {:>8}{:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>9}{:>10}{:>8}{:>9}\n", number(r, "lambda", 1),
+                    r.value("method", ""), number(r, "reward_before", 4), number(r, "reward", 4),
+                    number(r, "reward_standard_error", 4), number(r, "path_kl", 3),
+                    number(r, "path_kl_standard_error", 3), number(r, "recognised", 3), number(r, "class_entropy", 3),
+                    number(r, "oracle_reward", 4), number(r, "oracle_kl", 3), number(r, "frechet_distance", 1));
   return text + (status == "interrupted" ? "  continue with --resume\n" : "");
+}
+
+// The same seeds from the least lambda to the greatest: a run backwards to where it began, and another one forwards.
+void write_strip(const ImagesPlan& plan, const fs::path& folder) {
+  std::map<double, fs::path> runs;
+  for (const StageRun& s : plan.stages)
+    if (s.configuration.stage == Stage::finetune)
+      runs.try_emplace(s.configuration.lambda, folder / "settings" / s.folder);
+  if (runs.empty()) return;
+  std::vector<fs::path> pictures = halving_pictures(runs.rbegin()->second);
+  if (runs.size() > 1) pictures.pop_back();
+  std::ranges::reverse(pictures);
+  if (runs.size() > 1) {
+    const std::vector<fs::path> back = halving_pictures(runs.begin()->second);
+    pictures.insert(pictures.begin(), back.begin(), back.end());
+  }
+  io::make_directory(folder / "pictures");
+  io::write_file(folder / "pictures/strip.png", strip_of(pictures, plan.shape.height));
 }
 
 int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
@@ -133,7 +155,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
   if (o.resume) write_configuration(folder.path, plan);
 
   Summary s = summary_of(plan, thread_count(o));
-  s.method = plan.slots == 1 ? "nested" : "queue";
+  s.method = loop_of(plan.slots);
   s.status = status;
   if (processes()) s.processes = processes()->ranks();
   s.steps = plan.finetune.steps;
@@ -141,6 +163,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
   s.warnings = warnings_over(warnings);
   s.more = {{"stage", "all"}, {"results", results}, {"stage_seconds", seconds}, {"peak_memory_bytes", peak}};
   io::write_file(folder.path / "summary.json", to_json(s));
+  if (status == "completed") write_strip(plan, folder.path);
   close_run(folder.path, table_of(plan, status, results, seconds), o, experiment);
   print_warnings(s.warnings);
   if (complaint) complain(fmt::format("{}: {}", plan.experiment, *complaint));

@@ -46,7 +46,7 @@ struct TrainingRun {
   Progress::Loop progress{context.progress, context.weight};
   double losses = 0;  // since the last row
   std::int64_t batches = 0, last_step = -1;
-  Outcome outcome;
+  Outcome outcome{};
 
   void run() {
     context.say_if_too_few_shards(state.population.tiles().total);
