@@ -10,7 +10,7 @@ PROGRAM := $(BUILD)/implicit-diffusion
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 # Clang 14 cannot compile the headers of LibTorch 1.13 as C++20.
 UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/mpi' ':!src/torch' ':!tests/torch' ':!*/networks/options.cpp' \
-  ':!*/networks/verify_model.cpp' ':!*/ebm_network/run.cpp' ':!*/ebm_network/check.cpp' ':!src/images' \
+  ':!*/networks/bench.cpp' ':!*/networks/verify_model.cpp' ':!*/ebm_network/run.cpp' ':!*/ebm_network/check.cpp' ':!src/images' \
   ':!tests/images' ':!apps/implicit-diffusion/images')
 
 .PHONY: help
@@ -67,7 +67,7 @@ bench: program ## fixed problems, verified, then timed
 	$(PROGRAM) bench
 
 .PHONY: bench-rivals
-bench-rivals: program ## the same work in JAX, torch and libraries on them beside ours (3 GB of Python packages)
+bench-rivals: program ## the same work in JAX, torch, diffusers and others beside ours (3 GB of Python packages)
 	@scripts/bench-rivals
 
 .PHONY: lint

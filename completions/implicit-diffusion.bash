@@ -75,8 +75,10 @@ _implicit_diffusion() {
     bench)
       if [[ $before == --isa ]]; then
         mapfile -t COMPREPLY < <(compgen -W 'baseline v3 v4' -- "$word")
+      elif [[ $before == --only ]]; then
+        mapfile -t COMPREPLY < <(compgen -W 'particles networks paper' -- "$word")
       else
-        mapfile -t COMPREPLY < <(compgen -W '--help --isa' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W '--help --isa --only' -- "$word")
       fi
       ;;
     verify-model)

@@ -18,6 +18,7 @@ namespace {
 
 }  // namespace
 
+int bench_networks(std::string_view) { never(); }
 int EbmNetworkExperiment::run(const RunOptions&) const { never(); }
 std::vector<Problem> EbmNetworkExperiment::checks() const { never(); }
 int run_images(const ImagesExperiment&, const RunOptions&) { never(); }

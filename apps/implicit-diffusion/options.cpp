@@ -95,6 +95,20 @@ void add_show_data(CommandLine& line) {
   add_name(command, "--output", o->output, "PNG file to write (default: contact-sheet.png)", "FILE");
 }
 
+void add_bench(CommandLine& line) {
+  const auto [command, o] =
+      line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
+               "bench --isa v3", bench);
+  add_isa(command, o->isa);
+  command
+      ->add_option(
+          "--only", o->only,
+          "particles; networks, where LibTorch is; paper, single steps of the paper's experiments with images, "
+          "which take minutes (default: the first two)")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"particles", "networks", "paper"}).description(""));
+}
+
 }  // namespace
 
 void add_portable_bits(CLI::App* command, bool& portable) {
@@ -151,10 +165,7 @@ int dispatch(int argc, char** argv) {
   add_report(line);
   add_show_data(line);
   add_show_model(line);
-  const auto [command, isa] =
-      line.add("bench", "Measure the speed of this machine on fixed problems; each result is verified first.",
-               "bench --isa v3", bench);
-  add_isa(command, *isa);
+  add_bench(line);
   add_network_commands(line);
   if (!has_networks())  // help lists them
     for (const NetworkCommand& c : network_commands) app.add_subcommand(c.name, c.help);

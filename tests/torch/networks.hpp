@@ -2,9 +2,9 @@
 // knows time and label, an energy; and backpropagation through a whole chain, which the adjoint must equal.
 #pragma once
 
-#include "implicit_diffusion/denoising/objective.hpp"
 #include "implicit_diffusion/torch/energy.hpp"
 #include "implicit_diffusion/torch/steps.hpp"
+#include "problems/whole_graph.hpp"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -63,8 +63,8 @@ inline Network small_energy() {
           }};
 }
 
-// R(x) = -|x - 1|^2 / 2.
-inline at::Tensor near_one(const at::Tensor& x) { return -(x - 1).reshape({x.size(0), -1}).square().sum(1) / 2; }
+using problems::near_one;
+using problems::WholeGraph;
 
 inline std::vector<double> host(const at::Tensor& t) {
   const at::Tensor flat = t.detach().to(at::kDouble).contiguous().flatten();
@@ -78,72 +78,5 @@ inline double relative(const at::Tensor& a, const at::Tensor& b) {
   return ((a.detach().to(at::kDouble) - c).norm() / c.norm()).item<double>();
 }
 inline double relative(const TensorParameters& a, const TensorParameters& b) { return relative(a.read(), b.read()); }
-
-// Backpropagation through a whole chain: the definition of a batch's objective, one number after the other from the
-// noise's own definition, and autograd of it, with the reward near_one. All samples are evaluated together.
-struct WholeGraph {
-  Network network;
-  Prediction prediction;
-  Dynamics dynamics;
-  TimeGrid grid;
-  Noise noise;
-  DenoisingObjective objective;
-  std::optional<TensorParameters> frozen = {};
-  std::optional<NetworkMeaning> frozen_means = {};  // none: what the other does
-
-  struct Result {
-    at::Tensor gradient, end;
-    double objective, path_kl;
-  };
-
-  at::Tensor score(const NetworkMeaning& means, const std::vector<at::Tensor>& w, const at::Tensor& y, double tau,
-                   const at::Tensor& labels) const {
-    const double time = means.time ? means.time(tau) : tau;
-    const at::Tensor out = network.forward(w, {y, at::full({y.size(0)}, time, y.options()), labels});
-    const double a = std::exp(-tau), s = std::sqrt(1 - a * a);
-    if (means.prediction == Prediction::epsilon) return -out / s;
-    if (means.prediction == Prediction::v) return -(s * y + a * out) / s;
-    return out;
-  }
-
-  Result operator()(const TensorParameters& theta, const TensorSamples& start, std::int64_t birth) const {
-    const at::AutoGradMode graph(true);
-    const auto weights = [&](const at::Tensor& flat) {
-      std::vector<at::Tensor> w;
-      std::int64_t first = 0;
-      for (const TensorShape& t : network.layout) {
-        w.push_back(flat.narrow(0, first, elements_of(t.shape)).view(t.shape));
-        first += elements_of(t.shape);
-      }
-      return w;
-    };
-    const at::Tensor flat = theta.read().clone().requires_grad_();
-    const std::vector<at::Tensor> w = weights(flat);
-    const NetworkMeaning means{prediction}, means_0 = frozen_means.value_or(means);
-    at::Tensor y = start.x().clone(), u = at::zeros({y.size(0)}, y.options());
-    for (std::size_t m = 0; m < grid.steps(); ++m) {
-      const StepCoefficients c = step_coefficients(dynamics, grid.tau[m], grid.step(m));
-      const at::Tensor s = score(means, w, y, grid.tau[m], start.labels());
-      if (frozen)
-        u = u + c.penalty * (s - score(means_0, weights(frozen->read()), y, grid.tau[m], start.labels()))
-                                .reshape({y.size(0), -1})
-                                .square()
-                                .sum(1);
-      y = c.growth * y + c.pull * s;
-      if (c.noise > 0) y = y + c.noise * normals(start, {.round = birth, .index = static_cast<std::int64_t>(m)});
-    }
-    const at::Tensor loss = (-objective.lambda * near_one(y) + objective.beta * u).mean();
-    return {::torch::autograd::grad({loss}, {flat})[0], y.detach(), loss.item<double>(), u.mean().item<double>()};
-  }
-
- private:
-  at::Tensor normals(const TensorSamples& like, StepKey key) const {
-    const at::Tensor z = at::empty(like.x().sizes(), at::kFloat);
-    const std::size_t d = like.dimension();
-    for (std::size_t i = 0; i < like.size(); ++i)
-      for (std::size_t j = 0; j < d; ++j) z.data_ptr<float>()[i * d + j] = noise.normal(Stream::sampling, key, d, i, j);
-    return z.to(like.x().scalar_type());
-  }
-};
 
 }  // namespace implicit_diffusion::torch_tests

@@ -94,14 +94,14 @@ TEST(NetworkSteps, TheAdjointEqualsBackpropagationThroughTheWholeGraph) {
           Batch b = Batch::of(images.start), at_once = b;
           fresh.draw(b, 4);
           fresh.draw(at_once, 4);
-          const WholeGraph whole{images.network,
-                                 prediction,
-                                 dynamics,
-                                 images.grid,
-                                 noise,
-                                 o,
-                                 kl ? std::optional(images.frozen) : std::nullopt,
-                                 means_0};
+          const WholeGraph whole{.network = images.network,
+                                 .prediction = prediction,
+                                 .dynamics = dynamics,
+                                 .grid = images.grid,
+                                 .noise = noise,
+                                 .objective = o,
+                                 .frozen = kl ? std::optional(images.frozen) : std::nullopt,
+                                 .frozen_means = means_0};
           const WholeGraph::Result exact = whole(images.theta, b.points, 4);
 
           DenoisingSampler<NetworkSteps>(chain).advance(b, images.theta, {});

@@ -1,10 +1,10 @@
 // Fixed problems, verified, then timed. One file, though a long one: a table of times is only worth something if all of
-// them are taken in the same way, by the few functions that stand first.
+// them are taken in the same way (commands/timing.hpp).
 //
-// A time is the median of an odd number of repetitions, in nanoseconds for each particle and step; a ratio is of two
-// times of the same run. What the joint step cannot do without are its random bits, their transformation to normals,
+// A time is in nanoseconds for each particle and step. What the joint step cannot do without are its random bits, their transformation to normals,
 // and its exponentials: these are timed alone, in the same amounts, and the step is compared with their sum.
 #include "commands/commands.hpp"
+#include "commands/timing.hpp"
 #include "experiment/console.hpp"
 #include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
@@ -16,15 +16,13 @@
 #include "implicit_diffusion/langevin/rewards.hpp"
 #include "langevin/experiment.hpp"
 #include "langevin/recorder.hpp"
+#include "networks/environment.hpp"
 #include "src/langevin/kernel_table.hpp"
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <fstream>
 #include <numbers>
 #include <thread>
 
@@ -32,43 +30,6 @@ namespace program {
 namespace {
 
 using namespace implicit_diffusion;
-
-void require(bool right, const std::string& otherwise) {
-  if (!right) throw Error(ErrorKind::data, "bench", otherwise);
-}
-
-// What a list of the kernel's says under a name; empty where it says nothing.
-std::string kernel_says(const char* file, std::string_view name) {
-  std::ifstream list(file);
-  for (std::string line; std::getline(list, line);)
-    if (line.starts_with(name)) return line.substr(line.find(':') + 2);
-  return "";
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// Seconds of one call.
-template <class Work>
-double seconds_of(Work&& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// Seconds of one call: the median of `repetitions`, each of so many calls.
-template <class Work>
-double median_seconds(Work&& work, std::size_t calls = 1, std::size_t repetitions = 9) {
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < repetitions; ++i)
-    seconds.push_back(seconds_of([&] {
-      for (std::size_t k = 0; k < calls; ++k) work();
-    }));
-  return median(std::move(seconds)) / static_cast<double>(calls);
-}
 
 // A point in the plane of the first two coordinates (on a line in one dimension).
 std::vector<double> point(std::size_t dimension, double x, double y) {
@@ -92,8 +53,8 @@ struct RewardLoop {
     for (std::size_t i = 0; i < wells; i += 2) state.theta[i] = 1.5;
   }
   void run(std::int64_t steps) {
-    require(single_loop(engine, engine, state, {.steps = state.step + steps}).status == Status::completed,
-            "the single loop diverged");
+    require_right(single_loop(engine, engine, state, {.steps = state.step + steps}).status == Status::completed,
+                  "the single loop diverged");
   }
 
   static std::vector<std::vector<double>> ring(std::size_t wells, std::size_t dimension) {
@@ -203,19 +164,7 @@ void verify(std::string& text) {
   text += fmt::format(
       "verified: theta after {} steps, lanes against double precision: largest difference {:.1e} (allowed 1e-4)\n\n",
       steps, worst);
-  require(worst < 1e-4, fmt::format("lanes and double precision differ by {}", worst));
-}
-
-// What a call takes in memory beyond what there is before it, in megabytes: the peak of the resident memory, from the
-// counter that the kernel sets back on request (proc(5), clear_refs). None where it does not let us.
-template <class Work>
-std::optional<double> extra_megabytes(Work&& work) {
-  const auto kilobytes = [](const char* name) { return std::stod(kernel_says("/proc/self/status", name)); };
-  malloc_trim(0);  // what was freed before must not serve unseen
-  if (std::ofstream file("/proc/self/clear_refs"); !(file << "5" << std::flush)) return std::nullopt;
-  const double before = kilobytes("VmRSS:");
-  work();
-  return (kilobytes("VmHWM:") - before) / 1024;
+  require_right(worst < 1e-4, fmt::format("lanes and double precision differ by {}", worst));
 }
 
 // A denoising diffusion of six Gaussians in the plane, 256 steps of the reverse SDE: sampling, and the gradient by 24
@@ -261,11 +210,11 @@ std::string denoising_chains() {
       "\na denoising diffusion of six Gaussians in the plane, 256 steps, 24 parameters, one thread: ns a sample and "
       "step\n";
   // First: memory that was used before would not be seen.
-  const std::optional<double> memory = extra_megabytes([] {
+  const std::optional<Megabytes> memory = megabytes_of([] {
     DenoisingBench<float> bench(10'000);
     bench.sample_and_adjoint();
   });
-  const std::optional<double> kept = extra_megabytes([] {
+  const std::optional<Megabytes> kept = megabytes_of([] {
     DenoisingBench<float> bench(10'000);
     bench.sample();
     bench.adjoint();
@@ -285,7 +234,7 @@ std::string denoising_chains() {
     const double error = std::sqrt(difference / size);
     text += fmt::format(
         "  verified: its gradient, lanes against double precision: relative difference {:.1e} (allowed 1e-4)\n", error);
-    require(error < 1e-4, "the gradient through a chain is wrong");
+    require_right(error < 1e-4, "the gradient through a chain is wrong");
   }
   // Forward keeps nothing of the path; the gradient is a fresh batch all the way and back; the adjoint alone is along a
   // path that was kept.
@@ -307,7 +256,7 @@ std::string denoising_chains() {
   text += memory
               ? fmt::format(
                     "  extra memory of the gradient, 10,000 samples: {:.1f} MB\n  where its path is kept: {:.1f} MB\n",
-                    *memory, kept.value_or(0))
+                    memory->extra(), kept ? kept->extra() : 0)
               : "  extra memory of the gradient: this system does not say\n";
   return text;
 }
@@ -321,8 +270,8 @@ std::string finite_gradients() {
                            time_gradients(Sizes{4000}, {.dense = true, .repeats = 0}),
                            time_gradients(Sizes{1000, 10'000, 100'000, 1'000'000})})
     for (const GradientTiming& r : rows) {
-      require(r.gradient_error < 1e-8,
-              fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
+      require_right(r.gradient_error < 1e-8,
+                    fmt::format("the gradient of {} states is wrong: {}", r.states, r.gradient_error));
       text += fmt::format("  {:>12}{:>10}{:>12.3g}{:>18.1e}\n", r.dense ? "dense" : "banded", r.states, r.seconds * 1e3,
                           r.gradient_error);
     }
@@ -331,14 +280,14 @@ std::string finite_gradients() {
 
 }  // namespace
 
-int bench(const ChosenIsa& isa) {
-  choose_isa(isa);
+int bench(const BenchOptions& o) {
+  choose_isa(o.isa);
+  if (!o.only.empty() && o.only != "particles") become_networks("bench --only " + o.only);
+  if (has_networks()) return bench_networks(o.only);
   start_processes();
   if (processes()) return bench_processes();
-  const std::string machine = kernel_says("/proc/cpuinfo", "model name");
   std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n",
-                                 machine.empty() ? "unknown processor" : machine, std::thread::hardware_concurrency(),
-                                 to_string(active_isa()));
+                                 processor_name(), std::thread::hardware_concurrency(), to_string(active_isa()));
   verify(text);
 
   // The unavoidable parts of a step of 256 particles, six wells and a reward: bits, normals, seven exponentials.
@@ -379,14 +328,14 @@ int bench(const ChosenIsa& isa) {
     const Pass<float> request{
         .noise = noise, .step = 0.1f, .scale = 0.1f, .nonfinite = &nonfinite, .sums = sums, .signal = signal};
     const double time = timed([&] { pass(potential, x.block(0), request); });
-    require(!nonfinite, "a sample of the ring is not finite");
+    require_right(!nonfinite, "a sample of the ring is not finite");
     return std::pair{time, static_cast<double>(x(7, 0))};
   };
   for (std::size_t i = 0; i < block_size; ++i) signal[i] = static_cast<float>(i % 7);
   const auto [by_hand, hand_sample] = ring(RingByHand{}, kernels.ring_by_hand);
   const auto [by_duals, dual_sample] = ring(RingByDuals{}, kernels.ring_by_duals);
-  require(std::abs(hand_sample - dual_sample) < 1e-3,
-          "derivatives by hand and by dual numbers lead to different samples");
+  require_right(std::abs(hand_sample - dual_sample) < 1e-3,
+                "derivatives by hand and by dual numbers lead to different samples");
   text += fmt::format(
       "\na ring with two parameters, its joint pass without the noise: derivatives by hand {:.2f}, by dual numbers "
       "{:.2f} "
@@ -405,6 +354,7 @@ int bench(const ChosenIsa& isa) {
   text += denoising_chains();
   text += finite_gradients();
   print(text);
+  if (o.only.empty() && networks_were_built()) become_networks("bench");
   return 0;
 }
 

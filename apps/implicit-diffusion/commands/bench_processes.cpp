@@ -8,6 +8,7 @@
 // of a thousand takes beyond its share of one process's time, and grows with the logarithm of the number of processes;
 // the bandwidth is that of a gather of a megabyte from each. The formula then predicts what is too large for here.
 #include "commands/commands.hpp"
+#include "commands/timing.hpp"
 #include "experiment/console.hpp"
 #include "experiment/launch.hpp"
 #include "experiment/registry.hpp"
@@ -19,7 +20,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <thread>
 
@@ -28,30 +28,17 @@ namespace {
 
 using namespace implicit_diffusion;
 
-template <class Work>
-double time_of(Work&& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double middle(std::vector<double> values) {
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
 // Seconds of a gather of so many bytes from each.
 double gather_seconds(Processes& all, std::size_t bytes, int repetitions) {
   std::vector<std::byte> message(bytes * all.ranks());
   const std::vector<std::size_t> sizes(all.ranks(), bytes);
   std::vector<double> seconds;
   for (int turn = 0; turn < 9; ++turn)
-    seconds.push_back(time_of([&] {
+    seconds.push_back(seconds_of([&] {
                         for (int i = 0; i < repetitions; ++i) all.gather(sizes, message);
                       }) /
                       repetitions);
-  return middle(seconds);
+  return median(seconds);
 }
 
 }  // namespace
@@ -91,12 +78,12 @@ int bench_processes() {
       std::vector<double> theta, alone;
       // All begin at once.
       (void)any(&all, false);
-      const double shared = time_of([&] { theta = run(&all, 1); });
+      const double shared = seconds_of([&] { theta = run(&all, 1); });
       double single = 0, teams = 0;
       if (all.rank() == 0) {
-        teams = time_of([&] { alone = run(nullptr, ranks); });
+        teams = seconds_of([&] { alone = run(nullptr, ranks); });
         if (alone != theta) throw Error(ErrorKind::data, "bench", "processes and threads end with different thetas");
-        single = time_of([&] { (void)run(nullptr, 1); });
+        single = seconds_of([&] { (void)run(nullptr, 1); });
       } else {
         // Out of the way: those who wait for a message look for it often at first.
         std::this_thread::sleep_for(std::chrono::duration<double>(shared));
@@ -107,9 +94,9 @@ int bench_processes() {
       one.push_back(single / static_cast<double>(c.steps));
       threads.push_back(teams / static_cast<double>(c.steps));
     }
-    text += fmt::format("  {:>12}{:>12.2f}{:>14.2f}{:>26.2f}{:>29.2f}x\n", n, middle(together) * 1e6, middle(one) * 1e6,
-                        middle(threads) * 1e6, middle(threads) / middle(together));
-    rows.push_back({n, middle(together), middle(one)});
+    text += fmt::format("  {:>12}{:>12.2f}{:>14.2f}{:>26.2f}{:>29.2f}x\n", n, median(together) * 1e6, median(one) * 1e6,
+                        median(threads) * 1e6, median(threads) / median(together));
+    rows.push_back({n, median(together), median(one)});
   }
 
   const auto number = [](std::size_t n) { return static_cast<double>(n); };

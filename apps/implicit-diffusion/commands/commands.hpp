@@ -29,6 +29,11 @@ struct ShowDataOptions {
   std::string output;      // empty: contact-sheet.png, unless there is one
 };
 
+struct BenchOptions {
+  ChosenIsa isa;
+  std::string only;  // "particles", "networks", "paper"; empty: the first two
+};
+
 int list(const ListOptions& o);
 int run(const RunOptions& o);
 // The same with changes to the experiment. `prefix`, "pretrain.", is that of the stage whose steps --steps are and
@@ -36,7 +41,7 @@ int run(const RunOptions& o);
 int run_changed(const RunOptions& o, const std::vector<Override>& changes, const std::string& prefix = {});
 int report(const ReportOptions& o);
 int show_data(const ShowDataOptions& o);
-int bench(const ChosenIsa& isa);
+int bench(const BenchOptions& o);
 int bench_processes();  // of a job with several
 int show_model(const ShowModelOptions& o);
 int check(const ExperimentOptions& o);  // all problems where no experiment is named

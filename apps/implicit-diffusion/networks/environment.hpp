@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace program {
 
@@ -35,10 +36,12 @@ bool set_network_environment();
 void keep_command_line(int argc, char** argv);
 
 // What differs between the two executables, each of which defines it (light.cpp and networks/options.cpp): whether this
-// is the one with networks, what that one does first, and its commands.
+// is the one with networks, what that one does first, its commands, and its part of `bench`.
 bool has_networks();
 void start_networks();
 void add_network_commands(CommandLine& line);
+// What `bench` measures with networks; `only`: "networks", "paper", or nothing, which is the first.
+int bench_networks(std::string_view only);
 
 // Whether the executable with networks is in the folder of this one.
 bool networks_were_built();
