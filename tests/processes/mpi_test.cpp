@@ -178,6 +178,7 @@ class MpiImages : public testing::Test {
     write(folder.path() / "data" / "train-images-idx3-ubyte", images);
     write(folder.path() / "data" / "train-labels-idx1-ubyte", labels);
     write(folder.path() / "tiny.toml", R"(kind = "images"
+checkpoint_every = 2
 [data]
 folder = "data"
 shape = [1, 8, 8]
@@ -252,10 +253,12 @@ TEST_F(MpiImages, RunsGoOnWithAnotherNumber) {
       expect_same_files(at("one") / stage, at("two") / stage, what + stage);
   };
   expect_same_stages("");
-  // The last checkpoints of two stages go, and what was written after them.
-  for (const char* stage : {"settings/pretrain", "settings/finetune-5"}) {
-    ASSERT_TRUE(fs::exists(at("two") / stage / "summary.json"));
+  // The last checkpoints of two stages go: they are resumed from the ones before.
+  for (const auto& [stage, last] : {std::pair{"settings/pretrain", 6}, {"settings/finetune-5", 4}}) {
     fs::remove(at("two") / stage / "summary.json");
+    const fs::path checkpoints = at("two") / stage / "checkpoints";
+    ASSERT_TRUE(fs::remove(checkpoints / ("step-" + std::to_string(last) + ".checkpoint")));
+    ASSERT_TRUE(fs::exists(checkpoints / ("step-" + std::to_string(last - 2) + ".checkpoint")));
   }
   good({3, 1}, all + Words{"two", "--resume"});
   expect_same_stages("resumed ");
