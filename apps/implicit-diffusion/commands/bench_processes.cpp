@@ -41,15 +41,31 @@ double gather_seconds(Processes& all, std::size_t bytes, int repetitions) {
   return median(seconds);
 }
 
+// Seconds of a broadcast of 4 bytes, as of the mean of the pilot samples: from one and back from another, so that each
+// waits for the one before.
+double broadcast_seconds(Processes& all, int repetitions) {
+  std::vector<std::byte> message(4);
+  std::vector<double> seconds;
+  for (int turn = 0; turn < 9; ++turn)
+    seconds.push_back(time_of([&] {
+                        for (int i = 0; i < repetitions; ++i) all.broadcast(i % 2 == 0 ? 0 : all.ranks() - 1, message);
+                      }) /
+                      repetitions);
+  return middle(seconds);
+}
+
 }  // namespace
 
 int bench_processes() {
   MpiJob& all = *processes();
   const std::size_t ranks = all.ranks();
-  const double latency = gather_seconds(all, 8, 2000), large = gather_seconds(all, std::size_t{1} << 20, 20);
+  const double latency = gather_seconds(all, 8, 2000), large = gather_seconds(all, std::size_t{1} << 20, 20),
+               broadcast = broadcast_seconds(all, 2000);
   std::string text = fmt::format("{} processes, {}; medians of 9 turns\n", ranks, describe_plugin());
-  text += fmt::format("  a gather of 8 bytes from each: {:.2f} us; of a megabyte: {:.0f} us, {:.1f} GB/s\n",
-                      latency * 1e6, large * 1e6, static_cast<double>((ranks - 1) << 20) / large / 1e9);
+  text += fmt::format(
+      "  a broadcast of 4 bytes: {:.2f} us; a gather of 8 bytes from each: {:.2f} us; of a megabyte: {:.0f} us, "
+      "{:.1f} GB/s\n",
+      broadcast * 1e6, latency * 1e6, large * 1e6, static_cast<double>((ranks - 1) << 20) / large / 1e9);
   text += "the joint step of the paper's experiment (6 wells, 2 dimensions), us a step\n";
   text += fmt::format("  {:>12}{:>12}{:>14}{:>26}{:>30}\n", "particles", "processes", "one process",
                       "as many threads of one", "processes' speed, of theirs");
