@@ -151,13 +151,21 @@ const std::vector<CurveSpec> finetuning_curves{
      .second = "population_reward",
      .second_label = "training population"},
     {.column = "path_kl",
-     .title = "Path KL",
+     .title = "Negative path KL",
      .y_label = "nats",
      .second = "population_path_kl",
      .second_label = "training population"},
     {.column = "objective", .title = "λ R − β KL", .y_label = "objective"},
     {.column = "class_entropy", .title = "Entropy of classes", .y_label = "nats"},
     {.column = "diversity", .title = "Diversity", .y_label = "mean distance of features"}};
+
+// The paper draws the KL with its sign turned, so that reward and KL both rise where a run does well.
+void turn_kl(const CurveSpec& spec, report::LineChart& chart, std::string& caption) {
+  if (spec.column != "path_kl") return;
+  for (report::Series& s : chart.series)
+    for (double& y : s.y) y = -y;
+  caption = "The price with its sign turned: higher is closer to the pretrained model.";
+}
 
 // What a finetuned model was judged by, in one sentence for each setting.
 std::string setting_sentence(const Json& r, const SettingNames& name) {
@@ -241,7 +249,7 @@ std::string finetuning_report(const ImagesPlan& c, const fs::path& folder, const
   page.opening = paragraph(sentences);
   add_setting(page, rows, folder, name(c.lambda, c.slots));
   const RunTable table = read_run_table(folder, {"step", "path_kl"});
-  add_curves(page, {{"evaluation samples", {&table}}}, Axis::steps, finetuning_curves);
+  add_curves(page, {{"evaluation samples", {&table}}}, Axis::steps, finetuning_curves, turn_kl);
   if (!rows.empty()) {
     page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows, name)}});
     page.sections.push_back({.heading = "Figures", .tables = {results_table(rows)}});
@@ -283,7 +291,7 @@ std::string whole_report(const ImagesPlan& c, const fs::path& folder, const Json
   }
   std::vector<CurveSpec> curves = finetuning_curves;
   for (CurveSpec& spec : curves) spec.second.clear();
-  if (!groups.empty()) add_curves(page, groups, Axis::steps, curves);
+  if (!groups.empty()) add_curves(page, groups, Axis::steps, curves, turn_kl);
   if (!rows.empty()) {
     page.sections.push_back({.heading = "Reward and KL", .figures = {reward_against_kl(rows, name)}});
     page.sections.push_back({.heading = "Figures",
