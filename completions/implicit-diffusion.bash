@@ -56,7 +56,7 @@ _implicit_diffusion() {
         *)
           if [[ $word == -* ]]; then
             options='--help --count --seed --steps --threads --output --portable-bits'
-            [[ $command == sample ]] && options+=' --labels --sampler --grid --eta'
+            [[ $command == sample ]] && options+=' --labels --sampler --grid --eta --noise'
             [[ $command == evaluate ]] && options+=' --base --data --classifier --reward --class --lambda-over-beta'
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
           else

@@ -7,6 +7,7 @@
 #include "images/evaluation.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/safetensors.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "networks/commands.hpp"
 
@@ -32,6 +33,23 @@ std::size_t threads_of(std::uint64_t asked) {
   RunOptions o;
   o.threads = asked;
   return thread_count(o);
+}
+
+// What `count` chains of so many steps are made from: `start` (n, C, H, W) and `steps` (T, n, C, H, W), N(0, 1).
+void write_noise(const fs::path& file, const TensorSamples& places, std::int64_t steps, const Noise& noise) {
+  const auto drawn = [&](const PieceSink& sink, Stream stream, StepKey key) {
+    TensorSamples z = places;
+    TensorTiles::fill_normals(z, noise, stream, key);
+    give_pieces(z, sink);
+  };
+  std::vector<std::int64_t> shape = places.x().sizes().vec(), all = shape;
+  all.insert(all.begin(), steps);
+  io::SafetensorsWriter writer;
+  writer.put("start", io::Dtype::f32, shape, [&](const PieceSink& sink) { drawn(sink, Stream::initial, {}); });
+  writer.put("steps", io::Dtype::f32, all, [&](const PieceSink& sink) {
+    for (std::int64_t n = 0; n < steps; ++n) drawn(sink, Stream::sampling, {.index = n});
+  });
+  writer.write(file);
 }
 
 }  // namespace
@@ -88,6 +106,7 @@ int sample(const SampleOptions& o) {
   if (!is_first()) return 0;
   io::write_file(folder / "samples.npy", npy_of(made));
   io::write_file(folder / "samples.png", picture_of(made, 400, 16));
+  if (!o.noise.empty()) write_noise(o.noise, x, steps, noise);
   print(fmt::format("{} samples: {}\n", o.count, io::display(folder / "samples.png")));
   return 0;
 }

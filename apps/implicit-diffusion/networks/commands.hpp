@@ -28,7 +28,8 @@ struct FinetuneOptions : RunOptions {
 int finetune(const FinetuneOptions& o);
 
 struct SampleOptions {
-  std::string model, output;                     // folders; the second by default samples, or samples-2, ...
+  std::string model, output;                     // folders; the second by default samples
+  std::string noise;                             // a file for the noise, or none
   std::int64_t count = 64, seed = 0, steps = 0;  // 0 steps: 64 of a chain, 50 of the schedule's times
   std::uint64_t threads = 0;
   std::vector<std::int64_t> labels;  // empty: i mod classes

@@ -94,6 +94,9 @@ void add_sample(CommandLine& line) {
       ->check(CLI::Range(0.0, 1.0).description(""));
   add_threads(command, o->threads);
   add_name(command, "--output", o->output, "folder to write samples.png and samples.npy to (default: samples)", "DIR");
+  add_name(command, "--noise", o->noise,
+           "file to write the noise of the samples to (.safetensors), so that another program can make them too",
+           "FILE");
   add_portable_bits(command, o->portable_bits);
 }
 
