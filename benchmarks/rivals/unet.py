@@ -40,14 +40,14 @@ CONFIGS = {
 
 
 def load(folder, threads):
-    """The network, and the same in the other layout."""
+    """The network, which must do what ours does."""
     torch.set_num_threads(threads)
     model = UNet2DModel.from_pretrained(os.path.join(folder, "unet"))
     io = load_file(os.path.join(folder, "io.safetensors"))
     x = io["sample"].requires_grad_()
     out = model(x, io["timestep"], class_labels=io.get("class_labels")).sample
     by_x = torch.autograd.grad(out, x, io["cotangent"])[0]
-    for name, value in (("output", out), ("vjp_sample", by_x)):
+    for name, value in (("output", out.detach()), ("vjp_sample", by_x)):
         off = float((value - io[name]).abs().max()) / max(1.0, float(io[name].abs().max()))
         if not off < 2e-5:
             sys.exit(f"{name} differs from ours by {off}")
@@ -123,24 +123,17 @@ def cosine_levels(count, begin=0.99, offset=0.008):
     return [tau(begin * (count - i) / count) for i in range(count)] + [0.0]
 
 
-def through(step, levels, state, checkpointed):
-    for tau, end in zip(levels, levels[1:]):
-        if checkpointed:
-            state = checkpoint(step, tau, end, *state, use_reentrant=False, preserve_rng_state=False)
-        else:
-            state = step(tau, end, *state)
-    return state
-
-
 def ddim_gradient(model, start, levels, checkpointed):
     def step(tau, end, y):
         h, s = tau - end, math.sqrt(1 - math.exp(-2 * tau))
         pull = math.exp(h) * s * s - math.sqrt(1 - math.exp(-2 * end)) * s
         eps = model(y, torch.full((len(y),), tau)).sample
-        return (math.exp(h) * y - pull / s * eps,)
+        return math.exp(h) * y - pull / s * eps
 
-    (end,) = through(step, levels, (start,), checkpointed)
-    return torch.autograd.grad(-((end + 1) / 2).flatten(1).mean(1).mean(), list(model.parameters()))
+    y = start
+    for tau, end in zip(levels, levels[1:]):
+        y = checkpoint(step, tau, end, y, use_reentrant=False, preserve_rng_state=False) if checkpointed else step(tau, end, y)
+    return torch.autograd.grad(-((y + 1) / 2).flatten(1).mean(1).mean(), list(model.parameters()))
 
 
 def chain(folder, threads, way):
