@@ -47,11 +47,11 @@ double broadcast_seconds(Processes& all, int repetitions) {
   std::vector<std::byte> message(4);
   std::vector<double> seconds;
   for (int turn = 0; turn < 9; ++turn)
-    seconds.push_back(time_of([&] {
+    seconds.push_back(seconds_of([&] {
                         for (int i = 0; i < repetitions; ++i) all.broadcast(i % 2 == 0 ? 0 : all.ranks() - 1, message);
                       }) /
                       repetitions);
-  return middle(seconds);
+  return median(seconds);
 }
 
 }  // namespace
