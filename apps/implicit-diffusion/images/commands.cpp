@@ -106,7 +106,7 @@ int sample(const SampleOptions& o) {
   if (!is_first()) return 0;
   io::write_file(folder / "samples.npy", npy_of(made));
   io::write_file(folder / "samples.png", picture_of(made, 400, 16));
-  if (!o.noise.empty()) write_noise(o.noise, x, steps, noise);
+  if (!o.noise.empty()) write_noise(o.noise, places(model, static_cast<std::size_t>(o.count)), steps, noise);
   print(fmt::format("{} samples: {}\n", o.count, io::display(folder / "samples.png")));
   return 0;
 }
