@@ -100,8 +100,9 @@ template <Number Real, class Body>
 // one, as long as what passes between them stays in the first-level cache.
 inline std::size_t groups_at_once(std::size_t parameters, std::size_t bytes_per_number) {
   constexpr std::size_t bytes = 20480;
-  const std::size_t groups = bytes / (parameters * bytes_per_number + 1);
-  return groups < 1 ? 1 : groups > groups_per_block ? groups_per_block : groups;
+  const std::size_t each = parameters * bytes_per_number + 1;
+  if (each * groups_per_block <= bytes) return groups_per_block;  // nearly always: a division would be felt
+  return each > bytes ? 1 : bytes / each;
 }
 
 // Calls stage(i, place, last) for the next groups of a block, `first` on, `at_once` of them or what is left; returns

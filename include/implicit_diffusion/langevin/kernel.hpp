@@ -123,23 +123,26 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   // A dimension that is not a constant has its points in memory: that of one group or, where there are two parts to
   // share them, those of the groups at once.
   const std::size_t points = terms && D == 0 ? at_once : 1;
-  Real* memory = D && p == 0
-                     ? nullptr
-                     : static_cast<Real*>(kernel_scratch(((points + 1) * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
-                                                         (1 + 2 * p) * lanes_per_group * sizeof(S)));
+  Real* memory =
+      D && p == 0
+          ? nullptr
+          : static_cast<Real*>(kernel_scratch(((points + 1) * d + 2 * p + (2 + p) * at_once) * sizeof(Real) +
+                                              2 * p * sizeof(double) + (1 + 2 * p) * lanes_per_group * sizeof(S)));
   Real* slope_memory = memory + points * d;
   Real* sum_theta = slope_memory + d;
   Real* sum_signal_theta = sum_theta + p;
-  Real* signal = sum_signal_theta + p;   // of the groups at once
-  Real* factor = signal + at_once;       // s, likewise
-  Real* slope_theta = factor + at_once;  // p for each
-  auto* lane_memory = reinterpret_cast<S*>(slope_theta + at_once * p);
+  Real* signal = sum_signal_theta + p;                                  // of the groups at once
+  Real* factor = signal + at_once;                                      // s, likewise
+  Real* slope_theta = factor + at_once;                                 // p for each
+  auto* totals = reinterpret_cast<double*>(slope_theta + at_once * p);  // 2p
+  auto* lane_memory = reinterpret_cast<S*>(totals + 2 * p);
 
   const Real step = Real(-r.step), scale = Real(r.scale), shift = Real(r.shift), share = Real(r.value_share);
-  Real doubt = Real(S(0));  // x - x is 0 for finite x and NaN otherwise
+  Real doubt = Real(S(0));  // 0 x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     Real sum_signal = Real(S(0));
-    for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
+    if (lane >= x.size)  // nothing will be added
+      for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
     const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
@@ -188,7 +191,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
             normal = Real(static_cast<S>(*z));
           const Real moved = fma(step, slope[j], fma(scale, normal, point[j]));
           store(moved, x.data + j * x.stride + i);
-          doubt += moved - moved;
+          doubt = fma(moved, Real(S(0)), doubt);
         }
     };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
@@ -199,11 +202,14 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>)
             __attribute__((always_inline)) {
           Real plain[J], with_signal[J];
-          for (std::size_t m = 0; m < J; ++m) plain[m] = sum_theta[j + m], with_signal[m] = sum_signal_theta[j + m];
+          if (first == lane)
+            for (std::size_t m = 0; m < J; ++m) plain[m] = Real(S(0)), with_signal[m] = Real(S(0));
+          else
+            for (std::size_t m = 0; m < J; ++m) plain[m] = sum_theta[j + m], with_signal[m] = sum_signal_theta[j + m];
           for (std::size_t k = 0; k < count; ++k) {
-            const Real& f = signal[k];
+            const Real f = signal[k];
             for (std::size_t m = 0; m < J; ++m) {
-              const Real& t = slope_theta[k * p + j + m];
+              const Real t = slope_theta[k * p + j + m];
               if constexpr (terms)
                 plain[m] = fma(factor[k], t, plain[m]);
               else
@@ -223,14 +229,22 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       const Real all_signals = sum_signal;  // the copy has an address, so that the sum itself can be in a register
       out.put(0, &all_signals, 1, [&](std::size_t, double total) { r.sums[0] += total; });
       [[maybe_unused]] const double n = static_cast<double>(x.size), f = r.sums[0] - signal_before;
+      bool complete = false;
       out.put(
           1, sum_theta, 2 * p, [&](std::size_t k, double total) __attribute__((always_inline)) {
-            if constexpr (terms) {
-              const std::size_t j = k < p ? k : k - p;
-              total = v.factor(j) * total + (k < p ? n : f) * v.shift(j);
-            }
-            r.sums[1 + k] += total;
+            totals[k] = total;
+            complete = true;
           });
+      if (complete)
+        for (std::size_t j = 0; j < p; ++j) {
+          double plain = totals[j], with_signal = totals[p + j];
+          if constexpr (terms) {
+            plain = v.factor(j) * plain + n * v.shift(j);
+            with_signal = v.factor(j) * with_signal + f * v.shift(j);
+          }
+          r.sums[1 + j] += plain;
+          r.sums[1 + p + j] += with_signal;
+        }
     }
   }
   if constexpr (move)

@@ -133,27 +133,28 @@ class EqualWells {
   // neighbours do.
   template <class Real>
   struct Reach {
-    decltype(Real() > Real()) far;
+    Real distance, radius;
     bool some_far;
     Real top;
+
+    [[gnu::always_inline]] auto far() const { return distance > radius; }
   };
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Reach<Real> find_reach(const Real* x) const {
-    Real reach = abs(x[0]);
-    for (std::size_t j = 1; j < (D ? D : dimension_); ++j) reach = max(reach, abs(x[j]));
+    Real distance = abs(x[0]);
+    for (std::size_t j = 1; j < (D ? D : dimension_); ++j) distance = max(distance, abs(x[j]));
     const Real radius = Real(scale_.of<Real>()[2]);
-    const auto far = reach > radius;
-    const bool some_far = any_above(reach, radius);
+    const bool some_far = any_above(distance, radius);
     Real top = Real(0);
     if (some_far) [[unlikely]] {
       top = parabola<D>(x, 0);
       for (std::size_t i = 1; i < size_; ++i) top = max(top, parabola<D>(x, i));
     }
-    return {far, some_far, top};
+    return {distance, radius, some_far, top};
   }
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real term(const Real* x, std::size_t i, const Reach<Real>& reach) const {
-    return exp2_fixed(select(reach.far, max(parabola<D>(x, i) - reach.top, Real(exp2_lowest<Real>)), line<D>(x, i)));
+    return exp2_fixed(select(reach.far(), max(parabola<D>(x, i) - reach.top, Real(exp2_lowest<Real>)), line<D>(x, i)));
   }
 
   template <std::size_t D, class Real, class Term>
@@ -211,7 +212,7 @@ class EqualWells {
     const Real near_value = fma(Real(scale[1]), square, -log_total);
     const Reach<Real> reach = find_reach<D>(x);
     if (!reach.some_far) return near_value;
-    return select(reach.far, -fma(reach.top, Real(scale[3]), log_total), near_value);
+    return select(reach.far(), -fma(reach.top, Real(scale[3]), log_total), near_value);
   }
 
   std::size_t dimension_, size_;

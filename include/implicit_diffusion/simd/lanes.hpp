@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -106,6 +107,14 @@ IMPLICIT_DIFFUSION_INLINE NativeWide multiply(NativeWide a, NativeWide b) {
 }
 IMPLICIT_DIFFUSION_INLINE bool any(NativeInteger mask) { return _mm_movemask_ps(reinterpret_cast<__m128>(mask)) != 0; }
 #endif
+// The high word of each 64 bits, in both halves.
+IMPLICIT_DIFFUSION_INLINE NativeWide high_words(NativeWide a) {
+  return [&]<int... k>(std::integer_sequence<int, k...>) __attribute__((always_inline)) {
+    const auto words = reinterpret_cast<NativeWord>(a);
+    return reinterpret_cast<NativeWide>(__builtin_shufflevector(words, words, (k | 1)...));
+  }
+  (std::make_integer_sequence<int, static_cast<int>(native_lanes)>{});
+}
 #if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) || !defined(__AVX512VL__)
 IMPLICIT_DIFFUSION_INLINE bool any_above(NativeFloat a, NativeFloat b) { return any(a > b); }
 #endif
@@ -355,7 +364,8 @@ IMPLICIT_DIFFUSION_INLINE WideProduct<WordLanes> multiply_wide(WordLanes a, Word
   WideProduct<WordLanes> p;
   _Pragma("GCC unroll 8") for (std::size_t k = 0; k < 2 * native_parts; ++k) {
     p.low.part[k] = native::multiply(a.part[k], b.part[k]);
-    p.high.part[k] = p.low.part[k] >> 32;
+    // Shifts and shuffles are made by different units: half of each.
+    p.high.part[k] = k % 2 == 0 ? p.low.part[k] >> 32 : native::high_words(p.low.part[k]);
   }
   return p;
 }
