@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -55,10 +56,21 @@ std::optional<InBatch> first_of_all(Processes* processes, std::optional<InBatch>
 }
 
 double sum_of(std::span<const float> numbers) {
-  double lane[lanes_per_group] = {};
+  // The lanes as pairs, which stay in registers.
+  using PairOfFloats [[gnu::vector_size(8)]] = float;
+  using Pair [[gnu::vector_size(16)]] = double;
+  constexpr std::size_t pairs = lanes_per_group / 2;
+  Pair sums[pairs] = {};
   std::size_t i = 0;
   for (; i + lanes_per_group <= numbers.size(); i += lanes_per_group)
-    for (std::size_t l = 0; l < lanes_per_group; ++l) lane[l] += static_cast<double>(numbers[i + l]);
+#pragma GCC unroll 8
+    for (std::size_t k = 0; k < pairs; ++k) {
+      PairOfFloats two;
+      std::memcpy(&two, numbers.data() + i + 2 * k, sizeof two);
+      sums[k] += __builtin_convertvector(two, Pair);
+    }
+  double lane[lanes_per_group];
+  std::memcpy(lane, sums, sizeof lane);
   for (; i < numbers.size(); ++i) lane[i % lanes_per_group] += static_cast<double>(numbers[i]);
   double sum = 0;
   for (const double s : lane) sum += s;

@@ -54,6 +54,25 @@ double mean_log_density(const Population<float>& x, const GaussianMixture& law) 
   return sum / static_cast<double>(x.size());
 }
 
+std::optional<double> ExactReward::operator()(const Reward<float>& reward, const GaussianMixture& law) {
+  const auto same = [](const Gaussian& a, const Gaussian& b) {
+    return a.mean == b.mean && a.covariance == b.covariance;
+  };
+  if (!std::ranges::equal(components_, law.components, same)) {
+    components_.clear();
+    worth_.clear();
+    for (const Gaussian& g : law.components) {
+      const std::optional<double> worth = reward.expectation(GaussianMixture{{1.0}, {g}});
+      if (!worth) return std::nullopt;
+      worth_.push_back(*worth);
+    }
+    components_ = law.components;
+  }
+  double sum = 0;
+  for (std::size_t i = 0; i < worth_.size(); ++i) sum += law.weights[i] * worth_[i];
+  return sum;
+}
+
 Measures::Measures(const LangevinConfiguration& c, Workers* workers)
     : potential_(c.potential.make()),
       samples_its_law_(c.method != Method::guided),
@@ -81,13 +100,13 @@ double Measures::log_likelihood(const Population<float>& x) const {
 }
 
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta,
-                          std::optional<double> log_likelihood_of_x) const {
+                          std::optional<double> log_likelihood_of_x) {
   Figures f;
   if (x) f.log_likelihood = log_likelihood_of_x ? *log_likelihood_of_x : log_likelihood(*x);
   const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
     if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
-    if (law) f.exact_reward = reward_->expectation(*law).value_or(Figures::none);
+    if (law) f.exact_reward = exact_reward_(*reward_, *law).value_or(Figures::none);
   }
   if (divergence_ && law) {
     f.exact_kl = (*divergence_)(*law).value_or(Figures::none);

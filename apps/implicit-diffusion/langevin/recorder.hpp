@@ -11,13 +11,23 @@ namespace program {
 // The mean over points of the log of a law's density.
 double mean_log_density(const Population<float>& x, const GaussianMixture& law);
 
+// E R over laws whose components are often those of the law before: what each is worth is then known.
+class ExactReward {
+ public:
+  std::optional<double> operator()(const Reward<float>& reward, const GaussianMixture& law);
+
+ private:
+  std::vector<implicit_diffusion::Gaussian> components_;
+  std::vector<double> worth_;
+};
+
 class Measures {
  public:
   Measures(const LangevinConfiguration& c, Workers* workers);
 
   // x is null where there is no population to speak of; its log-likelihood is not computed again where it is known.
   Figures figures(const Population<float>* x, std::span<const double> theta,
-                  std::optional<double> log_likelihood_of_x = {}) const;
+                  std::optional<double> log_likelihood_of_x = {});
   double log_likelihood(const Population<float>& x) const;
   std::vector<FigureName> columns() const;  // those that have a place in metrics.csv
 
@@ -26,6 +36,7 @@ class Measures {
   bool samples_its_law_ = true;              // guided samples another one than pi*(theta)
   std::optional<Potential<float>> optimal_;  // prepared at theta_opt
   std::optional<Reward<float>> reward_;
+  ExactReward exact_reward_;
   std::optional<implicit_diffusion::MixtureDivergence> divergence_;
   bool has_base_;
   std::optional<GaussianMixture> base_;      // where there is one and its law is known
