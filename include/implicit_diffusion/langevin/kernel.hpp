@@ -13,6 +13,8 @@
 // The kernels run on 16 lanes. The same text on a plain float takes the lanes one after the other and gives the same
 // bits; on double it is the reference. Built-in potentials and rewards have their kernels compiled for each level
 // (src/langevin/kernels.cpp); those of a user are compiled with the user's file, at the level of its compiler options.
+//
+// The file is long because the stages of one pass share what they leave in the cache: apart they could not be read.
 #pragma once
 
 #include "implicit_diffusion/groups.hpp"
