@@ -63,7 +63,7 @@ class BatchWriter {
       io::save(writer_, name, numbers);
     } else if (const Range tiles = spread_of(of); !tiles.processes) {
       io::save(writer_, name, numbers);
-    } else {
+    } else if constexpr (requires { numbers.data(); }) {
       const OfTiles<const Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
       writer_.put(name, size_in_bytes(all), [all](const PieceSink& sink) { give_pieces(all, sink); });
     }
@@ -147,7 +147,7 @@ class BatchReader {
       io::restore(reader_, name, numbers);
     } else if (const Range tiles = spread_of(of); !tiles.processes) {
       io::restore(reader_, name, numbers);
-    } else {
+    } else if constexpr (requires { numbers.data(); }) {
       OfTiles<Numbers> all{numbers, tiles, numbers_each(tiles, numbers.size())};
       io::restore(reader_, name, all);
     }
