@@ -57,6 +57,30 @@ double MixtureLogDensity::operator()(std::span<const double> x) const {
   return top + log(sum);
 }
 
+GaussianMixture counted(const GaussianMixture& mixture, const Population<float>& samples) {
+  const std::size_t n = mixture.weights.size(), d = mixture.dimension();
+  require(samples.dimension() == d, "samples", "their dimension is not that of the mixture");
+  std::vector<MixtureLogDensity> components;
+  for (std::size_t k = 0; k < n; ++k)
+    components.emplace_back(GaussianMixture{{mixture.weights[k]}, {mixture.components[k]}});
+  std::vector<double> counts(n), sums(n * d), x(d);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t j = 0; j < d; ++j) x[j] = static_cast<double>(samples(i, j));
+    std::size_t best = 0;
+    double most = components[0](x);
+    for (std::size_t k = 1; k < n; ++k)
+      if (const double v = components[k](x); v > most) most = v, best = k;
+    counts[best] += 1;
+    for (std::size_t j = 0; j < d; ++j) sums[best * d + j] += x[j];
+  }
+  GaussianMixture law = mixture;
+  for (std::size_t k = 0; k < n; ++k) {
+    law.weights[k] = counts[k] / static_cast<double>(std::max<std::size_t>(1, samples.size()));
+    for (std::size_t j = 0; j < d && counts[k] > 0; ++j) law.components[k].mean[j] = sums[k * d + j] / counts[k];
+  }
+  return law;
+}
+
 MixtureSampler::MixtureSampler(const GaussianMixture& mixture, Noise noise) : noise_(noise) {
   const std::size_t d = mixture.dimension();
   std::vector<double> bounds, components;

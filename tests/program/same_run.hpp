@@ -27,14 +27,17 @@ inline testing::AssertionResult same_run(const fs::path& a, const fs::path& b) t
   if (repeats) return testing::AssertionSuccess();
   if (const auto same = same_bytes(a, b, {"samples.npy", "config.toml"}); !same) return same;
   // theta of a network is in its model.
-  const std::vector<std::string> parameters =
-      fs::exists(a / "model") ? std::vector<std::string>{"energy.npy", "model/config.json", "model/model.safetensors"}
-                              : std::vector<std::string>{"theta.npy"};
+  std::vector<std::string> parameters{"theta.npy"};
+  if (fs::exists(a / "model")) parameters = {"model/config.json", "model/model.safetensors"};
+  if (fs::exists(a / "energy.npy")) parameters.emplace_back("energy.npy");
   if (const auto same = same_bytes(a, b, parameters); !same) return same;
   if (metrics(a) != metrics(b)) return testing::AssertionFailure() << "metrics.csv differs in " << a << " and " << b;
   Json x = json(a / "summary.json"), y = json(b / "summary.json");
-  for (Json* j : {&x, &y})
-    for (const char* key : {"seconds", "threads"}) j->erase(key);
+  for (Json* j : {&x, &y}) {
+    for (const char* key : {"seconds", "threads", "peak_memory_bytes"}) j->erase(key);
+    if (j->contains("results"))
+      for (Json& row : (*j)["results"]) row.erase("seconds");
+  }
   if (x != y) return testing::AssertionFailure() << "summary.json differs: " << x << " and " << y;
   return testing::AssertionSuccess();
 } catch (const std::exception& e) {

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace implicit_diffusion {
@@ -37,44 +36,18 @@ const GaussianMixture base{{0.4, 0.3, 0.2, 0.1},
 const std::vector<double> direction{0.8, 0.6};
 const GaussianMixture tilted = tilted_law(base, direction);
 
-struct Counted {
-  std::vector<double> shares, x, y;
-};
-Counted count(const Population<float>& samples) {
-  std::vector<MixtureLogDensity> components;
-  for (std::size_t k = 0; k < tilted.weights.size(); ++k)
-    components.emplace_back(GaussianMixture{{1.0}, {tilted.components[k]}});
-  const std::vector<double> zeros(components.size());
-  Counted c{zeros, zeros, zeros};
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const double at[] = {static_cast<double>(samples(i, 0)), static_cast<double>(samples(i, 1))};
-    std::size_t best = 0;
-    double most = -std::numeric_limits<double>::infinity();
-    for (std::size_t k = 0; k < components.size(); ++k)
-      if (const double v = std::log(tilted.weights[k]) + components[k](at); v > most) most = v, best = k;
-    c.shares[best] += 1;
-    c.x[best] += at[0];
-    c.y[best] += at[1];
-  }
-  for (std::size_t k = 0; k < components.size(); ++k) {
-    c.x[k] /= c.shares[k];
-    c.y[k] /= c.shares[k];
-    c.shares[k] /= static_cast<double>(samples.size());
-  }
-  return c;
-}
-
 struct Off {
   double shares = 0, means = 0;
 };
 Off distance_from_the_tilted_law(const Population<float>& samples) {
   Population<float> exact(1'000'000, 2);
   MixtureSampler(tilted, Noise(99)).draw(exact, 0);
-  const Counted a = count(samples), b = count(exact);
+  const GaussianMixture a = counted(tilted, samples), b = counted(tilted, exact);
   Off off;
-  for (std::size_t k = 0; k < a.shares.size(); ++k) {
-    off.shares = std::max(off.shares, std::abs(a.shares[k] - b.shares[k]));
-    off.means = std::max({off.means, std::abs(a.x[k] - b.x[k]), std::abs(a.y[k] - b.y[k])});
+  for (std::size_t k = 0; k < a.weights.size(); ++k) {
+    off.shares = std::max(off.shares, std::abs(a.weights[k] - b.weights[k]));
+    for (const std::size_t j : {0, 1})
+      off.means = std::max(off.means, std::abs(a.components[k].mean[j] - b.components[k].mean[j]));
   }
   return off;
 }

@@ -2,6 +2,7 @@
 // steps, and whether the gradient of a batch can be trusted: how heavy its tails are, and on the line the mean of many
 // batches against the exact gradient.
 #include "denoising_mixture/exact_gradient.hpp"
+#include "denoising_mixture/results.hpp"
 #include "denoising_mixture/tails.hpp"
 
 #include "implicit_diffusion/denoising/check.hpp"
@@ -237,6 +238,7 @@ std::vector<CheckRow> check_denoising_mixture(const DenoisingConfiguration& c) {
 }  // namespace
 
 std::vector<Problem> DenoisingMixtureExperiment::checks() const {
+  if (configuration().single.network) return check_score_network(configuration().single);
   return {{configuration().experiment, [c = configuration().single] { return check_denoising_mixture(c); }}};
 }
 

@@ -46,8 +46,9 @@ void read_base(TableReader& t, DenoisingConfiguration& c) {
       covariances.push_back(std::move(m));
     }
   }
-  c.spread = t.choice("spread", full ? Spread::cholesky : Spread::isotropic, spreads);
-  using Model = MixtureScore<Spread::cholesky>;  // the limits are those of all forms
+  c.spread = full ? Spread::cholesky : Spread::isotropic;
+  if (!c.network) c.spread = t.choice("spread", c.spread, spreads);  // a network has none
+  using Model = MixtureScore<Spread::cholesky>;                      // the limits are those of all forms
   if (means.empty() || means.size() > Model::most_components)
     t.fail("means", fmt::format("{} components, there can be 1 to {}", means.size(), Model::most_components));
   const std::size_t n = means.size(), dimension = means.front().size();
@@ -98,6 +99,18 @@ void read_base(TableReader& t, DenoisingConfiguration& c) {
   }
 }
 
+// The tables `network` and `training`.
+void read_network(TableReader& t, TableReader& training, ScoreNetworkKeys& n) {
+  n.widths = t.integers("widths", n.widths, 1, 4096);
+  if (n.widths.empty() || n.widths.size() > 32)
+    t.fail("widths", fmt::format("{} layers, there can be 1 to 32", n.widths.size()));
+  n.time_features = t.integer("time_features", n.time_features, 2, 4096);
+  if (n.time_features % 2 != 0) t.fail("time_features", fmt::format("{} must be even", n.time_features));
+  n.shard = t.integer("shard", n.shard, 1, 1'000'000);
+  n.samples = t.integer("samples", n.samples, 1, 10'000'000);
+  read_training(training, n.training, true);
+}
+
 // One run, with all the tables of a file but `comparison`.
 DenoisingConfiguration read_single(const Document& d) {
   using Sign = TableReader::Sign;
@@ -105,6 +118,8 @@ DenoisingConfiguration read_single(const Document& d) {
   TableReader top(d);
   top.text("kind", "denoising-mixture");
   read_common(top, d, c);
+  static const EnumNames<bool> models{{"mixture", false}, {"mlp", true}};
+  if (top.choice("model", false, models)) c.network.emplace();
   c.loop = top.choice("loop", c.loop, loops);
   c.dynamics = top.choice("dynamics", c.dynamics, dynamics_words);
   c.schedule = top.choice("schedule", c.schedule, schedules);
@@ -138,7 +153,7 @@ DenoisingConfiguration read_single(const Document& d) {
              fmt::format("{} has no effect on the nested loop (slots = 1), which keeps no path", c.keep_every));
   c.batch = top.integer("batch", c.batch, 1);
   c.steps = top.integer("steps", c.steps, 0);
-  c.learning_rate = top.number("learning_rate", c.learning_rate, Sign::not_negative);
+  c.learning_rate = top.number("learning_rate", c.network ? 1e-3 : c.learning_rate, Sign::not_negative);
   const std::vector<std::string> optimizers = AnyOptimizer::names();
   const auto usual = std::find(optimizers.begin(), optimizers.end(), c.optimizer) - optimizers.begin();
   c.optimizer = optimizers[top.choice("optimizer", static_cast<std::size_t>(usual), optimizers)];
@@ -157,6 +172,15 @@ DenoisingConfiguration read_single(const Document& d) {
   read_base(base, c);
   const std::size_t dimension = c.base.dimension();
 
+  std::optional<TableReader> network, training;
+  for (const char* table : {"network", "training"})
+    if (!c.network && top.contains(table)) top.fail(table, "it is for model = \"mlp\"; the exact score has none");
+  if (c.network) {
+    network.emplace(top.table("network"));
+    training.emplace(top.table("training"));
+    read_network(*network, *training, *c.network);
+  }
+
   TableReader reward = top.table("reward");
   c.direction = reward.numbers("direction", {});
   if (c.direction.size() != dimension)
@@ -173,7 +197,10 @@ DenoisingConfiguration read_single(const Document& d) {
   if (bytes > most_bytes)
     top.fail("batch", fmt::format("{} samples on {} slots need {:.3g} GB; a larger keep_every stores fewer states",
                                   c.batch, c.slots, bytes / 1e9));
-  finish(c, d, {&top, &base, &reward});
+  if (c.network)
+    finish(c, d, {&top, &base, &reward, &*network, &*training});
+  else
+    finish(c, d, {&top, &base, &reward});
   return c;
 }
 
@@ -228,6 +255,14 @@ DenoisingComparison read_denoising_configuration(const Document& d) {
       own.fail("settings", fmt::format("{}: a setting cannot change kind", io::excerpt(text)));
     if (c.base.dimension() != e.single.base.dimension() || c.seed != e.seed || c.experiment != e.experiment)
       own.fail("settings", fmt::format("{}: a setting cannot change base, seed or experiment", io::excerpt(text)));
+    // All of them begin with one trained network.
+    if (c.network.has_value() != e.single.network.has_value())
+      own.fail("settings", fmt::format("{}: a setting cannot change the model", io::excerpt(text)));
+    if (c.network && std::ranges::any_of(named, [](const auto& n) {
+          return n.first.starts_with("network.") || n.first.starts_with("training.") || n.first.starts_with("base.");
+        }))
+      own.fail("settings",
+               fmt::format("{}: a setting cannot change the network, its training or the base", io::excerpt(text)));
     const std::string name = fmt::format("{}-{}-{}", to_string(c.loop), to_string(c.dynamics), c.slots);
     std::string folder = name;
     for (int k = 2; std::ranges::count(e.settings, folder, &DenoisingComparison::Setting::folder) > 0; ++k)

@@ -1,10 +1,12 @@
-// The kind `denoising-mixture`: a mixture with its exact score is finetuned to a linear reward with the path KL as the
-// price. The optimum is known: the law p_base exp(lambda R / beta), again a mixture. All loops of finite horizon can be
-// compared.
+// The kind `denoising-mixture`: a diffusion of a mixture is finetuned to a linear reward with the path KL as the price.
+// The optimum is known: the law p_base exp(lambda R / beta), again a mixture. All loops of finite horizon can be
+// compared. The score is the exact one, whose parameters are the mixture's, or a network that has learnt it first. The
+// runs of a network need LibTorch.
 #pragma once
 
 #include "experiment/experiment.hpp"
 #include "implicit_diffusion/denoising/mixture_model.hpp"
+#include "networks/training_keys.hpp"
 
 namespace program {
 
@@ -14,6 +16,14 @@ enum class LoopKind { nested, queue, queue_cold, double_queue };
 enum class NoiseSchedule { ornstein_uhlenbeck, cosine };
 std::string_view to_string(LoopKind loop);
 std::string_view to_string(implicit_diffusion::Dynamics dynamics);
+
+// A network in the place of the exact score.
+struct ScoreNetworkKeys {
+  std::vector<std::int64_t> widths{64, 64, 64};
+  std::int64_t time_features = 32, shard = 250;
+  std::int64_t samples = 100'000;  // that the result is judged by
+  TrainingKeys training{3000, 1000, 100, 250, 2e-3, true, 0.9, 0.999, 1e-8, 0, 0.999};
+};
 
 struct DenoisingConfiguration : Common {
   LoopKind loop = LoopKind::queue;  // nested: the same as slots = 1
@@ -26,7 +36,8 @@ struct DenoisingConfiguration : Common {
   std::string optimizer = "adam";  // its name
   implicit_diffusion::Spread spread = implicit_diffusion::Spread::isotropic;
   GaussianMixture base;
-  std::vector<double> direction;  // R(x) = direction . x
+  std::vector<double> direction;                 // R(x) = direction . x
+  std::optional<ScoreNetworkKeys> network = {};  // none: the exact score
 
   implicit_diffusion::MixtureModel model() const { return {spread, base.weights.size(), base.dimension()}; }
   implicit_diffusion::TimeGrid grid(std::size_t times) const;
@@ -49,6 +60,7 @@ DenoisingComparison read_denoising_configuration(const Document& d);
 class DenoisingMixtureExperiment final : public ExperimentOf<DenoisingComparison> {
  public:
   using ExperimentOf::ExperimentOf;
+  bool needs_networks() const override { return configuration().single.network.has_value(); }
   int run(const RunOptions& o) const override;
   std::string report(const std::filesystem::path& folder) const override;
   std::vector<Problem> checks() const override;

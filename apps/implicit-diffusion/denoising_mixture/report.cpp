@@ -28,8 +28,9 @@ struct Files {
   std::string label, folder;
   const DenoisingConfiguration* configuration;
   io::CsvTable metrics;
-  std::vector<double> theta;  // the last
+  std::vector<double> theta;  // the last; none of a network
   Population<float> samples;
+  Json result = Json::object();  // what summary.json has of it
 
   const std::vector<double>& column(std::string_view name) const {
     const auto at = std::ranges::find(metrics.header, name) - metrics.header.begin();
@@ -42,11 +43,13 @@ Files read_files(const DenoisingConfiguration& c, const fs::path& folder, const 
   for (const char* name : denoising_header)
     if (std::ranges::count(f.metrics.header, name) == 0)
       throw Error(ErrorKind::data, io::display(folder / "metrics.csv"), fmt::format("has no column {}", name));
-  const std::size_t p = c.model().parameters();
-  const io::Array theta = io::read_npy(folder / "theta.npy");
-  if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] == 0)
-    throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape than config.toml says");
-  f.theta.assign(theta.values.end() - static_cast<std::ptrdiff_t>(p), theta.values.end());
+  if (!c.network) {
+    const std::size_t p = c.model().parameters();
+    const io::Array theta = io::read_npy(folder / "theta.npy");
+    if (theta.shape.size() != 2 || theta.shape[1] != p || theta.shape[0] == 0)
+      throw Error(ErrorKind::data, io::display(folder / "theta.npy"), "has another shape than config.toml says");
+    f.theta.assign(theta.values.end() - static_cast<std::ptrdiff_t>(p), theta.values.end());
+  }
   std::error_code none;
   if (fs::exists(folder / "samples.npy", none)) f.samples = read_population(folder / "samples.npy", c.base.dimension());
   return f;
@@ -87,7 +90,7 @@ std::string judge_samples(const std::vector<Files>& runs) {
   for (const Files& run : runs) {
     const DenoisingConfiguration& c = *run.configuration;
     const std::size_t n = run.samples.size();
-    if (n < 2) continue;
+    if (n < 2 || c.network) continue;
     const GaussianMixture law = c.model().law(run.theta);
     const double exact = c.mean_reward(law);
     double sum = 0, squares = 0;
@@ -123,10 +126,60 @@ std::string judge_samples(const std::vector<Files>& runs) {
       off, known, furthest);
 }
 
+// The errors of the last theta. Those of a network are in its result by more samples than in a row.
+LawDistance errors_of(const Files& run) {
+  if (!run.configuration->network) return {run.column("weight_error").back(), run.column("mean_error").back()};
+  return {number_or_nan(run.result, "weights_off"), number_or_nan(run.result, "means_off")};
+}
+
+// The same of networks, whose law is known by its samples alone.
+std::string network_opening(const std::vector<Files>& runs) {
+  // What finetuning leaves where it works: half of a tenth of the mass, and steps of a chain shift the means.
+  constexpr double few = 0.05, near = 0.15;
+  const Files& first = runs.front();
+  const DenoisingConfiguration& c = *first.configuration;
+  const bool one = runs.size() == 1;
+  std::vector<std::string> text{fmt::format(
+      "A network learnt the score of {} from samples of them, in {} steps of denoising score matching. {} finetuned it "
+      "towards a linear reward, with a penalty on leaving what it had learnt.",
+      c.base.weights.size() == 1 ? "a Gaussian" : fmt::format("{} Gaussians", c.base.weights.size()),
+      c.network->training.steps, one ? "This run then" : fmt::format("{} runs then", runs.size()))};
+  const auto status = [](const Files& f) { return f.result.value("status", ""); };
+  if (one) text.push_back(how_it_ended(status(first), first.result.value("steps", std::int64_t{0}), c.steps));
+  std::size_t worked = 0, known = 0;
+  for (const Files& run : runs) {
+    const LawDistance off = errors_of(run);
+    if (!std::isfinite(off.weights)) continue;
+    ++known;
+    if (off.weights <= few && off.means <= near && status(run) == "completed") ++worked;
+  }
+  const LawDistance off = errors_of(first);
+  if (known == 0) {
+    text.emplace_back("There are no samples to judge it by.");
+  } else if (one) {
+    text.push_back(fmt::format(
+        "{}: the best distribution is known, and {} samples of the network have the shares of its components to "
+        "within {} and their means to within {}; before finetuning it was {} and {}.",
+        worked == 1 ? "It worked" : "It did not come close", c.network->samples, fixed(off.weights, 3),
+        fixed(off.means, 3), fixed(first.column("weight_error").front(), 3),
+        fixed(first.column("mean_error").front(), 3)));
+  } else {
+    text.push_back(
+        fmt::format("The best distribution is known, and the samples of {} of {} networks have the shares "
+                    "of its components to within {} and their means to within {}.",
+                    worked, known, few, near));
+  }
+  text.emplace_back(
+      "A sample is counted to the component that most likely made it; exact samples, counted in the same way, stand "
+      "beside it.");
+  return paragraph(text);
+}
+
 // What was done, whether it worked, and how one can tell.
 std::string mixture_opening(const std::vector<Files>& runs, const Json& results) {
   const Files& first = runs.front();
   const DenoisingConfiguration& c = *first.configuration;
+  if (c.network) return network_opening(runs);
   const bool one = runs.size() == 1;
   const auto rose = ends_of(&first.column("exact_reward"));
   const GaussianMixture tilted = c.tilted();
@@ -170,8 +223,7 @@ std::string mixture_opening(const std::vector<Files>& runs, const Json& results)
     text.push_back(
         fmt::format("There is no KL divergence in {} dimensions, so judge by the weights and means: they are "
                     "off by at most {} and {}.",
-                    c.base.dimension(), fixed(first.column("weight_error").back(), 4),
-                    fixed(first.column("mean_error").back(), 4)));
+                    c.base.dimension(), fixed(errors_of(first).weights, 4), fixed(errors_of(first).means, 4)));
   if (rose)
     text.push_back(fmt::format("{} the mean reward of the learnt mixture {}; the best distribution has {}.",
                                one ? "Meanwhile" : fmt::format("In the first run, {},", first.label),
@@ -233,6 +285,74 @@ void add_chart(report::Section& section, const std::vector<Files>& runs, const c
   if (!chart.series.empty()) section.figures.push_back({report::to_svg(chart), caption});
 }
 
+// Weights and means of mixtures, component by component.
+report::Table compare_laws(const std::vector<std::pair<std::string, const GaussianMixture*>>& laws) {
+  report::Table table{{"component"}};
+  for (const char* what : {"weight", "mean"})
+    for (const auto& [name, law] : laws) table.header.push_back(fmt::format("{}, {}", what, name));
+  for (std::size_t i = 0; i < laws.front().second->weights.size(); ++i) {
+    std::vector<std::string> cells{fmt::format("{}", i + 1)};
+    for (const auto& [name, law] : laws) cells.push_back(fixed(law->weights[i], 4));
+    for (const auto& [name, law] : laws) {
+      std::string& text = cells.emplace_back();
+      for (const double v : law->components[i].mean) text += (text.empty() ? "" : ", ") + fixed(v, 3);
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+// The paths of a few samples, and the parameters.
+void add_mixture_sections(report::Page& page, const Files& first) {
+  const DenoisingConfiguration& c = *first.configuration;
+  const GaussianMixture tilted = c.tilted();
+  page.sections.push_back(
+      {.heading = "Paths of a few samples",
+       .text = "The noise is the same before and after finetuning, so the difference is due to θ alone.",
+       .figures = draw_paths(c, c.model().parameters_of(c.base), first.theta)});
+  const GaussianMixture learnt = c.model().law(first.theta);
+  page.sections.push_back({.heading = "The learnt distribution",
+                           .text = fmt::format("These are the parameters of {}.", first.label),
+                           .tables = {compare_laws({{"base", &c.base}, {"learnt", &learnt}, {"tilted", &tilted}})}});
+}
+
+// The training of a network, and its samples as they are counted.
+void add_network_sections(report::Page& page, const fs::path& folder, const Files& first) {
+  const DenoisingConfiguration& c = *first.configuration;
+  const fs::path metrics = folder / "training/metrics.csv";
+  if (std::error_code none; fs::exists(metrics, none)) {
+    const io::CsvTable table = io::read_csv(metrics, io::EmptyCell::nan);
+    const auto column = [&](std::string_view name) {
+      const auto at = std::ranges::find(table.header, name) - table.header.begin();
+      if (at == static_cast<std::ptrdiff_t>(table.header.size()))
+        throw Error(ErrorKind::data, io::display(metrics), fmt::format("has no column {}", name));
+      return table.columns[static_cast<std::size_t>(at)];
+    };
+    report::LineChart chart{.title = "Loss of the training", .x_label = "step", .y_label = "mean over the batches"};
+    chart.series.push_back({"", column("step"), column("loss")});
+    page.sections.push_back(
+        {.heading = "Training",
+         .text = "Before finetuning, the network learnt to predict the noise in noisy samples of the base. The loss "
+                 "cannot fall to 0: even the exact score leaves the variance of the noise given the noisy sample.",
+         .figures = {{report::to_svg(chart), "The mean squared error of the predicted noise, per coordinate."}}});
+  }
+  const Json &weights = first.result["weights"], &means = first.result["means"];
+  const std::size_t n = c.base.weights.size();
+  if (!std::isfinite(errors_of(first).weights) || weights.size() != n || means.size() != n) return;
+  GaussianMixture learnt = c.base;
+  for (std::size_t i = 0; i < n; ++i) {
+    learnt.weights[i] = weights[i].get<double>();
+    learnt.components[i].mean = means[i].get<std::vector<double>>();
+  }
+  const GaussianMixture exact = counted_tilted(c);
+  page.sections.push_back(
+      {.heading = "The learnt distribution",
+       .text = fmt::format("These are the shares and means of {} samples of {}, each counted to the component of the "
+                           "tilted law that most likely made it, beside those of exact samples under the same rule.",
+                           c.network->samples, first.label),
+       .tables = {compare_laws({{"learnt", &learnt}, {"tilted", &exact}})}});
+}
+
 }  // namespace
 
 std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
@@ -253,6 +373,8 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
 
   const Json j = Json::parse(io::read_file(folder / "summary.json"), nullptr, false),
              results = j.is_object() && j.contains("results") && j["results"].is_array() ? j["results"] : Json::array();
+  for (std::size_t k = 0; k < std::min(runs.size(), results.size()); ++k)
+    if (results[k].is_object()) runs[k].result = results[k];
   report::Page page{
       .title = e.title,
       .subtitle = fmt::format("{}, seed {}: {} run{}", e.experiment, e.seed, runs.size(), runs.size() == 1 ? "" : "s"),
@@ -260,13 +382,17 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
       .warnings = messages_of(read_warnings(j)),
       .opening = mixture_opening(runs, results),
       .footer = footer};
-  page.facts = {
-      {"KL", figure_text(first.column("exact_kl").back(), 4), "from the best distribution to the learnt one, in nats"},
-      {"Weights", fixed(first.column("weight_error").back(), 4), "largest error of a weight"},
-      {"Means", fixed(first.column("mean_error").back(), 4), "largest error of a coordinate"},
+  const LawDistance off = errors_of(first);
+  if (!c.network)
+    page.facts.push_back({"KL", figure_text(first.column("exact_kl").back(), 4),
+                          "from the best distribution to the learnt one, in nats"});
+  const std::vector<report::Fact> others{
+      {"Weights", figure_text(off.weights, 4), "largest error of a weight"},
+      {"Means", figure_text(off.means, 4), "largest error of a coordinate"},
       {"Reward", minus(figure_text(first.column("reward").back(), 4)), "mean over the samples"},
       {c.dynamics == Dynamics::euler_ode ? "Penalty" : "Path KL", figure_text(first.column("path_kl").back(), 4),
        c.dynamics == Dynamics::euler_ode ? "that of the SDE, along the paths of the ODE" : "from the base, in nats"}};
+  page.facts.insert(page.facts.end(), others.begin(), others.end());
 
   report::Section laws{
       .heading = "The distribution and its samples",
@@ -295,8 +421,14 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
         draw({title, caption, marginal(law, shown_coordinates), &samples, nullptr, {}, plane, "the tilted law"}, w));
   };
   Population<float> before(static_cast<std::size_t>(c.batch), c.base.dimension());
-  MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
-  add_picture("The base", "Samples of the base model.", tilted, before);
+  const fs::path trained = folder / "training/samples.npy";
+  if (std::error_code none; !c.network)
+    MixtureSampler(c.base, Noise(c.seed)).draw(before, 0);
+  else
+    before = fs::exists(trained, none) ? read_population(trained, c.base.dimension()) : Population<float>();
+  if (before.size() > 0)
+    add_picture("The base", c.network ? "Samples of the trained network." : "Samples of the base model.", tilted,
+                before);
   constexpr std::size_t most = 11;
   for (std::size_t k = 0; k < std::min(runs.size(), most); ++k)
     if (runs[k].samples.size() > 0)
@@ -315,25 +447,10 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
   add_chart(curves, runs, "weight_error", "Largest error of a weight", "distance", true, "");
   page.sections.push_back(std::move(curves));
 
-  page.sections.push_back(
-      {.heading = "Paths of a few samples",
-       .text = "The noise is the same before and after finetuning, so the difference is due to θ alone.",
-       .figures = draw_paths(c, c.model().parameters_of(c.base), first.theta)});
-
-  report::Table law{{"component", "weight, base", "learnt", "tilted", "mean, base", "mean, learnt", "mean, tilted"}};
-  const GaussianMixture learnt = c.model().law(first.theta);
-  for (std::size_t i = 0; i < learnt.weights.size(); ++i) {
-    std::vector<std::string> cells{fmt::format("{}", i + 1)};
-    for (const GaussianMixture* m : {&c.base, &learnt, &tilted}) cells.push_back(fixed(m->weights[i], 4));
-    for (const GaussianMixture* m : {&c.base, &learnt, &tilted}) {
-      std::string& text = cells.emplace_back();
-      for (const double v : m->components[i].mean) text += (text.empty() ? "" : ", ") + fixed(v, 3);
-    }
-    law.rows.push_back(std::move(cells));
-  }
-  page.sections.push_back({.heading = "The learnt distribution",
-                           .text = fmt::format("These are the parameters of {}.", first.label),
-                           .tables = {std::move(law)}});
+  if (c.network)
+    add_network_sections(page, folder, first);
+  else
+    add_mixture_sections(page, first);
 
   report::Section all{
       .heading = "All runs",
@@ -361,7 +478,7 @@ std::string DenoisingMixtureExperiment::report(const fs::path& folder) const {
     const auto value = [&](const char* key) { return number_or_nan(r, key); };
     table.rows.push_back({run.label, fmt::format("{:.0f}", value("steps_per_sample")),
                           fmt::format("{:.0f}", value("steps")), figure_text(run.column("exact_kl").back(), 4),
-                          fixed(run.column("weight_error").back(), 4), fixed(run.column("mean_error").back(), 4),
+                          figure_text(errors_of(run).weights, 4), figure_text(errors_of(run).means, 4),
                           minus(figure_text(value("reward"), 4)), figure_text(value("path_kl"), 4),
                           figure_text(value("seconds"), 2), fmt::format("{:.1f}", value("memory_bytes") / 1e6)});
     const Json step = r.is_object() && r.contains("last_step") ? r["last_step"] : Json::object();

@@ -1,5 +1,6 @@
 #include "denoising_mixture/results.hpp"
 
+#include "experiment/check_rows.hpp"
 #include "experiment/warnings.hpp"
 
 #include <fmt/format.h>
@@ -20,32 +21,33 @@ Json means_of(const GaussianMixture& law) {
 
 Json json_of(const DenoisingRow& r) {
   const DenoisingConfiguration& c = *r.configuration;
-  return {{"loop", to_string(c.loop)},
-          {"dynamics", to_string(c.dynamics)},
-          {"slots", c.slots},
-          {"weights", r.law.weights},
-          {"means", means_of(r.law)},
-          {"reward", json_number(r.figures.reward)},
-          {"path_kl", json_number(r.path_kl)},
-          {"model_evaluations", r.cost.evaluations},
-          {"products", r.cost.products},
-          {"frozen_evaluations", r.cost.frozen_evaluations},
-          {"frozen_products", r.cost.frozen_products},
-          {"last_step",
-           {{"model_evaluations", r.step_cost.evaluations},
-            {"products", r.step_cost.products},
-            {"frozen_evaluations", r.step_cost.frozen_evaluations},
-            {"frozen_products", r.step_cost.frozen_products}}},
-          {"seconds", r.seconds},
-          {"memory_bytes", r.memory_bytes},
-          {"steps_per_sample", c.steps_per_sample},
-          {"steps", r.steps},
-          {"status", r.status}};
+  Json row{{"loop", to_string(c.loop)},
+           {"dynamics", to_string(c.dynamics)},
+           {"slots", c.slots},
+           {"weights", r.law.weights},
+           {"means", means_of(r.law)},
+           {"reward", json_number(r.figures.reward)},
+           {"path_kl", json_number(r.path_kl)},
+           {"model_evaluations", r.cost.evaluations},
+           {"products", r.cost.products},
+           {"frozen_evaluations", r.cost.frozen_evaluations},
+           {"frozen_products", r.cost.frozen_products},
+           {"last_step",
+            {{"model_evaluations", r.step_cost.evaluations},
+             {"products", r.step_cost.products},
+             {"frozen_evaluations", r.step_cost.frozen_evaluations},
+             {"frozen_products", r.step_cost.frozen_products}}},
+           {"seconds", r.seconds},
+           {"memory_bytes", r.memory_bytes},
+           {"steps_per_sample", c.steps_per_sample},
+           {"steps", r.steps},
+           {"status", r.status}};
+  if (c.network) {  // of a mixture they follow from its weights and means
+    row["weights_off"] = json_number(r.off.weights);
+    row["means_off"] = json_number(r.off.means);
+  }
+  return row;
 }
-
-}  // namespace
-
-namespace {
 
 Json list_of(const DenoisingCost& c) { return {c.evaluations, c.products, c.frozen_evaluations, c.frozen_products}; }
 DenoisingCost cost_of(const Json& j) { return {j[0], j[1], j[2], j[3]}; }
@@ -59,6 +61,9 @@ std::string pack(const DenoisingRow& r) {
   return Json{{"status", r.status},
               {"steps", r.steps},
               {"theta", r.theta},
+              {"weights", r.law.weights},
+              {"means", means_of(r.law)},
+              {"off", {json_number(r.off.weights), json_number(r.off.means)}},
               {"figures",
                {json_number(r.figures.reward), json_number(r.figures.exact_reward), json_number(r.figures.exact_kl)}},
               {"path_kl", json_number(r.path_kl)},
@@ -75,7 +80,8 @@ DenoisingRow unpack_row(const DenoisingConfiguration& c, const std::string& mess
   DenoisingRow r{.configuration = &c,
                  .status = j["status"].get<std::string>(),
                  .steps = j["steps"],
-                 .law = c.model().law(j["theta"].get<std::vector<double>>()),
+                 .law = c.network ? c.base : c.model().law(j["theta"].get<std::vector<double>>()),
+                 .off = {number_of(j["off"][0]), number_of(j["off"][1])},
                  .theta = j["theta"].get<std::vector<double>>(),
                  .figures = {.reward = number_of(j["figures"][0]),
                              .exact_reward = number_of(j["figures"][1]),
@@ -85,6 +91,9 @@ DenoisingRow unpack_row(const DenoisingConfiguration& c, const std::string& mess
                  .cost = cost_of(j["cost"]),
                  .step_cost = cost_of(j["step_cost"]),
                  .memory_bytes = j["memory_bytes"]};
+  r.law.weights = j["weights"].get<std::vector<double>>();
+  for (std::size_t i = 0; i < r.law.weights.size(); ++i)
+    r.law.components[i].mean = j["means"][i].get<std::vector<double>>();
   for (const Json& w : j["warnings"]) r.warnings.push_back({w[0].get<std::string>(), w[1].get<std::string>()});
   return r;
 }
@@ -97,6 +106,14 @@ LawDistance distance(const GaussianMixture& a, const GaussianMixture& b) {
       d.means = std::max(d.means, std::abs(a.components[i].mean[j] - b.components[i].mean[j]));
   }
   return d;
+}
+
+GaussianMixture counted_tilted(const DenoisingConfiguration& c) {
+  constexpr std::size_t many = 1'000'000;
+  const GaussianMixture tilted = c.tilted();
+  Population<float> exact(many, c.base.dimension());
+  MixtureSampler(tilted, Noise(problem_seed(c.seed, "exact"))).draw(exact, 0);
+  return counted(tilted, exact);
 }
 
 Summary summary_of(const DenoisingConfiguration& c, const DenoisingRows& rows, std::size_t threads) {
@@ -142,16 +159,15 @@ std::string closing_table(const DenoisingConfiguration& single, std::span<const 
   std::string left;   // over by an interrupt
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const auto& [name, c] = settings[k];
-    const GaussianMixture tilted = c.tilted();
-    alike = alike && c.mean_reward(tilted) == best;
+    alike = alike && c.mean_reward(c.tilted()) == best;
     if (!rows[k]) continue;
     const DenoisingRow& r = *rows[k];
-    const LawDistance d = distance(r.law, tilted);
     const DenoisingCost &s = r.step_cost, &all = r.cost;
     const std::string setting = fmt::format("  {:<13}{:<5}{:>6}", to_string(c.loop), to_string(c.dynamics), c.slots);
-    text += setting + fmt::format("{:>6}{:>9.4f}{:>10.4f}{:>10}{:>13.4f}{:>11.4f}{:>9.2f}{:>8.1f}\n",
-                                  c.steps_per_sample, r.figures.reward, r.path_kl, figure_text(r.figures.exact_kl, 4),
-                                  d.weights, d.means, r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
+    text += setting + fmt::format("{:>6}{:>9}{:>10}{:>10}{:>13}{:>11}{:>9.2f}{:>8.1f}\n", c.steps_per_sample,
+                                  figure_text(r.figures.reward, 4), figure_text(r.path_kl, 4),
+                                  figure_text(r.figures.exact_kl, 4), figure_text(r.off.weights, 4),
+                                  figure_text(r.off.means, 4), r.seconds, static_cast<double>(r.memory_bytes) / 1e6);
     costs += setting + fmt::format("{:>13}{:>10}{:>8}{:>10}{:>13}{:>10}{:>9}{:>10}\n", s.evaluations, s.products,
                                    s.frozen_evaluations, s.frozen_products, all.evaluations, all.products,
                                    all.frozen_evaluations, all.frozen_products);
@@ -163,8 +179,20 @@ std::string closing_table(const DenoisingConfiguration& single, std::span<const 
   return text + costs + left + (left.empty() ? "" : "  continue with --resume\n");
 }
 
+double training_work(const DenoisingConfiguration& c) {
+  if (!c.network) return 0;
+  // A gradient of the loss is three evaluations for each sample of a batch; a step of finetuning takes each sample
+  // there and back, at five evaluations a step with those of the frozen network.
+  const TrainingKeys& t = c.network->training;
+  return static_cast<double>(t.steps) * 3 * static_cast<double>(t.batch) /
+         (5 * static_cast<double>(c.batch) * static_cast<double>(c.steps_per_sample));
+}
+
 std::string describe_divergence(const DenoisingRow& row) {
   const DenoisingConfiguration& c = *row.configuration;
+  if (!row.trained)
+    return fmt::format("the training of the network diverged; a training.learning_rate smaller than {} may help",
+                       c.network->training.learning_rate);
   return fmt::format("a run diverged after {} steps: a sample, the gradient or theta was no longer finite; {}",
                      row.steps,
                      row.steps == 0 ? fmt::format("lambda = {} or the reward may be too large", c.lambda)

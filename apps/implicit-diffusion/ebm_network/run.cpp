@@ -4,13 +4,13 @@
 #include "experiment/runs.hpp"
 #include "experiment/warnings.hpp"
 #include "implicit_diffusion/io/npy.hpp"
-#include "implicit_diffusion/io/safetensors.hpp"
 #include "implicit_diffusion/loop/checkpoint.hpp"
 #include "implicit_diffusion/loop/nested.hpp"
 #include "implicit_diffusion/loop/single.hpp"
 #include "implicit_diffusion/optimizer/any.hpp"
 #include "implicit_diffusion/optimizer/average.hpp"
 #include "implicit_diffusion/population_arrays.hpp"
+#include "networks/weights.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -227,21 +227,12 @@ class EbmRun {
   }
 
   void write_model() const {
-    const fs::path folder = context_.folder / "model";
-    std::error_code error;
-    fs::create_directory(folder, error);  // where that fails, so does writing into it, with a message
     const Json config{{"_class_name", "MlpEnergy"},
                       {"inputs", 2},
                       {"widths", c_.widths},
                       {"confinement", c_.confinement},
                       {"activation", "silu"}};
-    io::write_file(folder / "config.json", config.dump(2) + "\n");
-    io::SafetensorsWriter writer;
-    const std::vector<at::Tensor> weights = weights_of(energy_.network().layout, average_);
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      writer.put(energy_.network().layout[i].name, energy_.network().layout[i].shape,
-                 std::span<const float>(weights[i].data_ptr<float>(), static_cast<std::size_t>(weights[i].numel())));
-    writer.write(folder / "model.safetensors");
+    save_network(context_.folder / "model", config, energy_.network().layout, average_);
   }
 
   const EbmConfiguration& c_;

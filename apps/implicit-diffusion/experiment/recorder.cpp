@@ -11,6 +11,13 @@ namespace program {
 
 using namespace implicit_diffusion;
 
+std::vector<std::string> with_common_columns(const std::vector<std::string>& own) {
+  std::vector<std::string> all{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
+                               "exact_kl", "log_likelihood"};
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
 void RowRecorder::add(std::int64_t step, std::vector<double> row, std::span<const double> theta) {
   last_step_ = step;
   rows_.push_back(std::move(row));

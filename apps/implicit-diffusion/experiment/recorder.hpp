@@ -16,6 +16,9 @@
 
 namespace program {
 
+// The columns of metrics.csv that all runs have, and those of its own.
+std::vector<std::string> with_common_columns(const std::vector<std::string>& own);
+
 class RowRecorder {
  public:
   RowRecorder(std::vector<std::string> header, std::int64_t log_every)

@@ -87,10 +87,11 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
                   const std::function<FinishedRun(std::size_t i, const RunContext& context)>& run,
                   const Experiment& experiment);
 
-// The same, with one function for the configurations of all seeds.
+// The same, with one function for the configurations of all seeds. `beside`: what each does beside its steps, in steps.
 template <class Configuration>
 int run_or_repeat(const Configuration& first, const RunOptions& o,
-                  FinishedRun (*run)(const Configuration& c, const RunContext& context), const Experiment& experiment) {
+                  FinishedRun (*run)(const Configuration& c, const RunContext& context), const Experiment& experiment,
+                  double beside = 0) {
   std::vector<Configuration> all(o.repeats, first);
   std::vector<const Common*> seeds;
   for (Configuration& c : all) {
@@ -98,8 +99,8 @@ int run_or_repeat(const Configuration& first, const RunOptions& o,
     seeds.push_back(&c);
   }
   return run_or_repeat(
-      seeds, first.steps, o, [&](std::size_t i, const RunContext& context) { return run(all[i], context); },
-      experiment);
+      seeds, first.steps + static_cast<std::int64_t>(beside), o,
+      [&](std::size_t i, const RunContext& context) { return run(all[i], context); }, experiment);
 }
 
 }  // namespace program

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <utility>
 
+#include <sys/resource.h>
+
 namespace program {
 
 using namespace implicit_diffusion;
@@ -69,6 +71,12 @@ std::string read_text(const Json& j, const char* key) {
 }
 
 }  // namespace
+
+double peak_memory_bytes() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return 1024.0 * static_cast<double>(used.ru_maxrss);
+}
 
 Json json_number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 

@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 // Null where it is not finite, or not there.
 Json json_number(double v);
+// The memory that this process took at most.
+double peak_memory_bytes();
 template <class T>
 Json json_number(const std::optional<T>& v) {
   return v ? Json(*v) : Json(nullptr);

@@ -133,12 +133,11 @@ int evaluate(const EvaluateOptions& o) {
   if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers, processes());
   ImagesConfiguration c;
   c.steps_per_sample = o.steps;
-  const ImageSamples x =
-      sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, default_shard,
-                                base ? std::optional(base->meaning()) : std::nullopt),
-                    model.theta, {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
-                    places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
-                    base ? std::optional(base->theta) : std::nullopt);
+  const ImageSamples x = sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, default_shard,
+                                                   base ? std::optional(base->meaning()) : std::nullopt),
+                                       model.theta, {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
+                                       places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
+                                       base ? std::optional(base->theta) : std::nullopt);
   const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
   if (!is_first()) return 0;
   std::optional<Oracle> oracle;

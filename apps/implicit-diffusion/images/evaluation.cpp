@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 
@@ -154,19 +152,6 @@ std::string npy_of(const TensorSamples& spread) {
   const TensorSamples samples = gathered(spread);
   const data::ImageShape s = shape_of(samples);
   return io::npy_bytes(values_of(samples, samples.size()), std::array{samples.size(), s.channels, s.height, s.width});
-}
-
-std::vector<std::string> with_common_columns(const std::vector<std::string>& own) {
-  std::vector<std::string> all{"step",     "gradient_evaluations", "seconds", "reward", "exact_reward",
-                               "exact_kl", "log_likelihood"};
-  all.insert(all.end(), own.begin(), own.end());
-  return all;
-}
-
-double peak_memory_bytes() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return 1024.0 * static_cast<double>(used.ru_maxrss);
 }
 
 }  // namespace program

@@ -70,8 +70,4 @@ std::string picture_of(const implicit_diffusion::TensorSamples& samples, std::si
 // samples.npy, of shape (n, C, H, W).
 std::string npy_of(const implicit_diffusion::TensorSamples& samples);
 
-// The columns of metrics.csv that all runs have, and the memory that this process took at most.
-std::vector<std::string> with_common_columns(const std::vector<std::string>& own);
-double peak_memory_bytes();
-
 }  // namespace program

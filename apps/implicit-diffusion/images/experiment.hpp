@@ -13,6 +13,7 @@
 #include "implicit_diffusion/data/image.hpp"
 #include "implicit_diffusion/denoising/time_grid.hpp"
 #include "implicit_diffusion/models/unet_config.hpp"
+#include "networks/training_keys.hpp"
 
 #include <filesystem>
 #include <string>
@@ -24,14 +25,6 @@ enum class Stage { all, classifier, pretrain, finetune };
 std::string_view to_string(Stage stage);
 // M slots are a queue, one is the nested loop.
 inline const char* loop_of(std::int64_t slots) { return slots == 1 ? "nested" : "queue"; }
-
-// A rate that rises and falls: torch/training.hpp.
-struct TrainingKeys {
-  std::int64_t steps, batch, warm_up, shard;
-  double learning_rate;
-  bool decay = true;
-  double first_decay = 0.9, second_decay = 0.99, epsilon = 1e-8, clip = 1, average = 0.998;
-};
 
 struct ImagesConfiguration : Common {
   Stage stage = Stage::all;

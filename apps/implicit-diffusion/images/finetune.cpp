@@ -1,15 +1,12 @@
 // The stage `finetune`: a model of a folder, a reward, and the path KL to where it began.
 #include "images/stages.hpp"
 
-#include "experiment/checkpoints.hpp"
-#include "experiment/recorder.hpp"
-#include "experiment/run_directory.hpp"
 #include "images/strip.hpp"
 #include "images/warnings.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/text.hpp"
-#include "implicit_diffusion/torch/training.hpp"
+#include "networks/training_run.hpp"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -55,7 +52,7 @@ class Finetuning {
                                        .second_decay = c_.finetune.second_decay,
                                        .epsilon = c_.finetune.epsilon},
                               .warm_up = c_.finetune.warm_up,
-                              .decay = c_.finetune.decay ? c_.finetune.steps : 0,
+                              .decay = decay_of(c_.finetune),
                               .clip = c_.finetune.clip});
     if (c_.slots == 1) {
       State<Batch, ScheduledAdam, TensorParameters> s{0, model_.theta, empty(), adam};

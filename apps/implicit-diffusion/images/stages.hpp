@@ -3,17 +3,11 @@
 
 #include "experiment/runs.hpp"
 #include "images/evaluation.hpp"
-#include "implicit_diffusion/io/checkpoint.hpp"
 
 #include <map>
 #include <memory>
 
 namespace program {
-
-// Over how many steps the rate of a training falls; 0: it stays. One that falls cannot be made longer when it is
-// continued: its rates would have been others. Throws a usage Error then.
-inline std::int64_t decay_of(const TrainingKeys& k) { return k.decay ? k.steps : 0; }
-void require_same_decay(const implicit_diffusion::io::CheckpointReader& reader, const TrainingKeys& k);
 
 FinishedRun run_classifier(const ImagesConfiguration& c, const RunContext& context);
 FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& context);

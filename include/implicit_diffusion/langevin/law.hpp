@@ -42,6 +42,11 @@ class MixtureLogDensity {
   std::vector<Component> components_;
 };
 
+// Samples counted to the component of a mixture that most likely made each of them: the same mixture with their shares
+// as its weights and their means as its means. A component without samples keeps its mean. To compare two sets of
+// samples by it leaves out what the rule itself does: exact samples of a mixture have other shares than its weights.
+GaussianMixture counted(const GaussianMixture& mixture, const Population<float>& samples);
+
 // A mixture as its sampler takes it along: the upper bounds of the components in the unit interval, and for each
 // component its mean and the lower triangle, row by row, of the Cholesky factor of its covariance.
 struct MixtureTable {

@@ -142,6 +142,8 @@ class TensorReward {
   }
   bool has_gradient() const { return has_gradient_; }
 
+  // The function itself, with its graph.
+  at::Tensor operator()(const at::Tensor& x, const at::Tensor& labels = {}) const { return f_(x, labels); }
   // f_i += lambda R(x_i).
   void add(const TensorTile& x, double lambda, double* f) const;
   // grad R. A reward that does not depend on x has the gradient zero.
