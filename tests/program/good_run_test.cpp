@@ -1,5 +1,6 @@
 // What a run leaves behind, and what can be done with it: the files, their shapes, running it again, starting from it,
 // reporting on it.
+#include <sched.h>
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -778,6 +779,21 @@ TEST(Start, FromAnotherRun) {
   EXPECT_TRUE(same_bytes(folder / "second", folder / "third"));
   fs::remove_all(folder / "first");
   EXPECT_EQ(run(folder, {"report", "second"}).code, 0) << "a report needs the run's own files only";
+}
+
+// By default a run has no more threads than it has processors: here it is bound to one of them.
+TEST(GoodRun, HasTheThreadsThatItIsBoundTo) {
+  const Folder folder;
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int k = 0; k < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++k)
+    if (CPU_ISSET(k, &before)) CPU_SET(k, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  const Result r = run(folder, short_run + Words{"--output", "bound"});
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(json(folder / "bound/summary.json")["threads"], 1);
 }
 
 }  // namespace

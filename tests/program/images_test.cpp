@@ -2,6 +2,7 @@
 #include "data/lmdb_environment.hpp"
 #include "implicit_diffusion/data/codec.hpp"
 #include "implicit_diffusion/denoising/time_grid.hpp"
+#include "implicit_diffusion/io/safetensors.hpp"
 #include "program/tiny_images.hpp"
 
 #include <gtest/gtest.h>
@@ -168,6 +169,32 @@ TEST_F(ImagesTest, EvaluatesAgainstABaseOfAnotherPrediction) {
   expect_kl("v", "v", 0);
   expect_kl("v", "e", exact(1));
   expect_kl("e", "v", exact(0));
+}
+
+// The noise that --noise writes is that of the samples: a network that was not trained predicts 0, so as epsilon its
+// score is 0 and the chain y <- growth y + noise z, without noise in the last step.
+TEST_F(ImagesTest, SampleWritesItsNoise) {
+  using namespace implicit_diffusion;
+  good({"pretrain", "tiny.toml", "--steps", "0", "--no-report", "--output", "e", "--set",
+        "pretrain.prediction=epsilon"});
+  const Result r = run(
+      folder, {"sample", "e/model", "--count", "3", "--steps", "4", "--output", "x", "--noise", "noise.safetensors"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const io::SafetensorsReader reader(at("noise.safetensors"));
+  const io::Array made = io::read_npy(at("x/samples.npy"));
+  const std::size_t n = made.values.size();
+  std::vector<float> start(n), steps(4 * n);
+  reader.read("start", std::span(start));
+  reader.read("steps", std::span(steps));
+  const TimeGrid grid = log_linear_grid(4, 4);
+  for (std::size_t i = 0; i < n; ++i) {
+    double y = static_cast<double>(start[i]);
+    for (std::size_t m = 0; m < 4; ++m) {
+      const StepCoefficients c = step_coefficients(Dynamics::euler_sde, grid.tau[m], grid.step(m));
+      y = c.growth * y + (m + 1 < 4 ? c.noise * static_cast<double>(steps[m * n + i]) : 0);
+    }
+    ASSERT_NEAR(made.values[i], y, 1e-5 * (1 + std::abs(y))) << i;
+  }
 }
 
 TEST_F(ImagesTest, RunDoesAllOfIt) {

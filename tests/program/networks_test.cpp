@@ -27,6 +27,13 @@ TEST(Networks, ThatWereNotBuiltAreNamedInTheError) {
   EXPECT_EQ(r.out, "");
 }
 
+TEST(Networks, BenchTakesOnePartOnly) {
+  const Folder folder;
+  const Result r = run(folder, {"bench", "--only", "everything"});
+  EXPECT_EQ(r.code, 2);
+  EXPECT_TRUE(is_error_line(r.err, {"--only", "everything", "networks"})) << r.err;
+}
+
 #ifdef IMPLICIT_DIFFUSION_NETWORKS
 TEST(Networks, HaveHelpAndRefuseBadUsage) {
   Folder folder;

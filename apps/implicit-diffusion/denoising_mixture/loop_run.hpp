@@ -6,6 +6,7 @@
 //     samples()                         a batch
 //     chain(workers), reward()          what the loops are given
 //     figures(theta)                    what is known of the law of theta along the run; figures_at_end(theta)
+//     figures_when_stopped(theta)       the same where a signal waits: what takes no time
 //     columns(theta)                    its row of theta.npy, or none
 //     write(context, theta, samples)    the files of a run that did not diverge; samples may be null
 //     warnings(theta)                   what is seen at the end
@@ -108,8 +109,8 @@ class LoopRun {
     return !all.empty() && all.back().step == chain_.steps() ? &all.back() : nullptr;
   }
 
-  std::vector<double> measure(const auto& s) {
-    const LawFigures f = subject_.figures(s.theta);
+  std::vector<double> measure(const auto& s) { return measure(s, subject_.figures(s.theta)); }
+  std::vector<double> measure(const auto& s, const LawFigures& f) const {
     implicit_diffusion::BatchObjective o{Figures::none, Figures::none, Figures::none};
     if (const Batch* b = finished(s)) o = implicit_diffusion::objective_of<Engine>(*b, reward_, objective_);
     const auto step = static_cast<double>(s.step), evaluations = static_cast<double>(cost().evaluations);
@@ -197,12 +198,14 @@ class LoopRun {
   DenoisingRow finish(const auto& s) {
     using implicit_diffusion::Status;
     std::size_t memory = memory_;
+    const bool completed = outcome_.status == Status::completed;
     if (rows_.needs_last(s.step)) {
-      rows_.add_last(measure(s), subject_.columns(s.theta));
+      rows_.add_last(completed ? measure(s) : measure(s, subject_.figures_when_stopped(s.theta)),
+                     subject_.columns(s.theta));
       memory = std::max(memory, memory_of(s));
     }
     const std::vector<double>& last = rows_.last_row();
-    const LawFigures f = subject_.figures_at_end(s.theta);
+    const LawFigures f = completed ? subject_.figures_at_end(s.theta) : subject_.figures_when_stopped(s.theta);
     const auto theta = subject_.columns(s.theta);
     DenoisingRow row{.configuration = &c_,
                      .status = std::string(to_string(outcome_.status)),
@@ -217,7 +220,7 @@ class LoopRun {
                      .step_cost = step_cost_,
                      .memory_bytes = memory};
     if (context_.writes()) rows_.write(context_.folder);
-    if (outcome_.status == Status::completed && s.step > 0) row.warnings = warnings(s.theta);
+    if (completed && s.step > 0) row.warnings = warnings(s.theta);
     if (outcome_.status == Status::diverged) return row;
     const Batch* end = finished(s);
     subject_.write(context_, s.theta, end ? &end->points : nullptr);

@@ -99,6 +99,7 @@ class NetworkSubject {
     return judge(theta, std::min(along, c_.network->samples));
   }
   LawFigures figures_at_end(const Theta& theta) const { return judge(theta, c_.network->samples); }
+  LawFigures figures_when_stopped(const Theta&) const { return {c_.base, {Figures::none, Figures::none}}; }
   static std::span<const double> columns(const Theta&) { return {}; }
   void write(const RunContext& context, const Theta& theta, const TensorSamples* samples) const {
     if (samples) write_samples(context, "samples.npy", *samples);

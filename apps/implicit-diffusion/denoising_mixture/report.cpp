@@ -159,10 +159,11 @@ std::string network_opening(const std::vector<Files>& runs) {
   } else if (one) {
     text.push_back(fmt::format(
         "{}: the best distribution is known, and {} samples of the network have the shares of its components to "
-        "within {} and their means to within {}; before finetuning it was {} and {}.",
+        "within {} and their means to within {}; before finetuning it was {} and {}, and up to {} and {} counts as "
+        "success.",
         worked == 1 ? "It worked" : "It did not come close", c.network->samples, fixed(off.weights, 3),
         fixed(off.means, 3), fixed(first.column("weight_error").front(), 3),
-        fixed(first.column("mean_error").front(), 3)));
+        fixed(first.column("mean_error").front(), 3), few, near));
   } else {
     text.push_back(
         fmt::format("The best distribution is known, and the samples of {} of {} networks have the shares "

@@ -50,6 +50,7 @@ class MixtureSubject {
     const GaussianMixture law = model_.law(theta);
     return {law, distance(law, tilted_)};
   }
+  LawFigures figures_when_stopped(const Theta& theta) const { return figures(theta); }
   static const Theta& columns(const Theta& theta) { return theta; }
   static void write(const RunContext& context, const Theta&, const Population<float>* samples) {
     if (samples) context.write_samples("samples.npy", *samples);

@@ -7,6 +7,7 @@
 #include "implicit_diffusion/io/text.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <unistd.h>
 
@@ -198,7 +199,12 @@ fs::path output_folder(const RunOptions& o, const Common& c) {
 }
 
 std::size_t thread_count(const RunOptions& o) {
-  return o.threads ? o.threads : std::max<std::size_t>(1, std::thread::hardware_concurrency() / ranks_on_machine());
+  if (o.threads) return o.threads;
+  // This process's share of the machine, and no more than it is bound to.
+  std::size_t count = std::thread::hardware_concurrency() / ranks_on_machine();
+  if (cpu_set_t bound; ::sched_getaffinity(0, sizeof bound, &bound) == 0)
+    count = std::min(count, static_cast<std::size_t>(CPU_COUNT(&bound)));
+  return std::max<std::size_t>(1, count);
 }
 
 void write_configuration(const fs::path& folder, const Common& c) {

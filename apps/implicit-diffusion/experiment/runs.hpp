@@ -7,6 +7,7 @@
 #include "implicit_diffusion/io/pieces.hpp"
 #include "implicit_diffusion/population.hpp"
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -99,7 +100,7 @@ int run_or_repeat(const Configuration& first, const RunOptions& o,
     seeds.push_back(&c);
   }
   return run_or_repeat(
-      seeds, first.steps + static_cast<std::int64_t>(beside), o,
+      seeds, first.steps + static_cast<std::int64_t>(std::ceil(beside)), o,
       [&](std::size_t i, const RunContext& context) { return run(all[i], context); }, experiment);
 }
 

@@ -90,10 +90,10 @@ void check_chain(std::vector<CheckRow>& rows, const ChainCheck& c) {
       [&](const TensorParameters& t) { return adjoint(c, t, c.objective.beta, at::kDouble, whole).objective; });
   // In single precision: roundings grow along the chain.
   const std::vector<double> single = to_list(adjoint(c, c.theta, c.objective.beta, at::kFloat, 1).gradient.read());
-  rows.push_back(compare("  in shards of 1, single precision", expected, single, 1e-5 * size));
+  rows.push_back(compare("  in float, shards of 1", expected, single, 1e-5 * size));
   std::vector<double> longer = single;
   for (double& v : longer) v *= 1 + 1e-3;
-  rows.push_back(must_be_off(compare("  the same, a thousandth too long", expected, longer, 1e-5 * size)));
+  rows.push_back(must_be_off(compare("  that, a thousandth too long", expected, longer, 1e-5 * size)));
 }
 
 }  // namespace program
