@@ -148,7 +148,8 @@ std::string train_score_network(const DenoisingConfiguration& c, const RunContex
                                       .time = steps.options().time,
                                       .noise = noise};
   LossGradient gradient(steps.network(), score_matching_loss(matching), &workers);
-  const BaseSource source{MixtureSampler(c.base, noise), c.base.dimension()};
+  // Of another seed: the sampler takes components from the stream from which the loss takes noise levels.
+  const BaseSource source{MixtureSampler(c.base, Noise(problem_seed(c.seed, "data"))), c.base.dimension()};
   TrainingRun run{c,
                   context,
                   keys,

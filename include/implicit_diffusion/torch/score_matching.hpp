@@ -14,7 +14,8 @@
 //     uniform     tau = u horizon                        the Ornstein-Uhlenbeck clock itself
 //
 // and u is stratified over the batch: sample i of B has u in (i / B, (i + 1) / B). All of it by key: eps from
-// (Stream::sampling, round = step), u from (Stream::component, round = step).
+// (Stream::sampling, round = step), u from (Stream::component, round = step). A source of batches that draws from these
+// streams too, as MixtureSampler does, must have another seed: else levels and data are not independent.
 #pragma once
 
 #include "implicit_diffusion/random/noise.hpp"
