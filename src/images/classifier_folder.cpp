@@ -47,6 +47,7 @@ ClassifierModel load_classifier(const fs::path& folder) {
   c.classes = json.integer("classes", c.classes, 1, largest);
   c.features = json.integer("features", c.features, 1, largest);
   const io::Json& names = json.raw("class_names");
+  if (!names.is_null() && !names.is_array()) json.refuse("class_names", "is not a list");
   for (const io::Json& name : names) {
     if (!name.is_string()) json.refuse("class_names", "a name is not a text");
     model.class_names.push_back(name.get<std::string>());
@@ -57,17 +58,17 @@ ClassifierModel load_classifier(const fs::path& folder) {
 
   const Network network = make_classifier(c);
   const io::SafetensorsReader reader(folder / weights_file);
+  // All is there in its shape, before memory of that size is asked for.
+  for (const TensorShape& t : network.layout)
+    if (const io::TensorInfo* info = reader.find(t.name); !info || info->shape != t.shape)
+      throw Error(ErrorKind::data, reader.where(),
+                  fmt::format("{}: {}", t.name, info ? "it is of another shape" : "it is missing"));
   model.theta = TensorParameters(elements_of(network.layout), at::kFloat);
   (void)model.theta.edit();
   const std::vector<at::Tensor> w = weights_of(network.layout, model.theta);
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    const std::string& name = network.layout[i].name;
-    const io::TensorInfo* info = reader.find(name);
-    if (!info || info->shape != network.layout[i].shape)
-      throw Error(ErrorKind::data, reader.where(),
-                  fmt::format("{}: {}", name, info ? "it is of another shape" : "it is missing"));
-    reader.read_finite(name, std::span(w[i].data_ptr<float>(), static_cast<std::size_t>(w[i].numel())));
-  }
+  for (std::size_t i = 0; i < w.size(); ++i)
+    reader.read_finite(network.layout[i].name,
+                       std::span(w[i].data_ptr<float>(), static_cast<std::size_t>(w[i].numel())));
   return model;
 }
 

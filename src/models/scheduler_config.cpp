@@ -109,6 +109,8 @@ ModelOrigin parse_model_origin(std::string_view json, const std::string& where) 
   origin.schedule = file.text("schedule", origin.schedule);
   origin.horizon = file.number("horizon", origin.horizon);
   if (!(origin.horizon > 0)) file.refuse("horizon", fmt::format("{} is not positive", origin.horizon));
+  if (constexpr double longest = 30; origin.horizon > longest)  // e^-30 is nothing beside 1 in single precision
+    file.refuse("horizon", fmt::format("{} must be at most {}", origin.horizon, longest));
   origin.patch = file.integer("patch", origin.patch, 1, std::numeric_limits<std::int64_t>::max());
   origin.prediction = read_word(file, "prediction", origin.prediction, predictions);
   origin.other_keys = file.others();

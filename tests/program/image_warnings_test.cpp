@@ -30,6 +30,7 @@ FinetuningFigures good() {
           .entropy = 1.9,
           .oracle_entropy = 2.0,
           .population_reward = {none, 0.13, 0.18, 0.23},
+          .judge_accuracy = 0.99,
           .population_share = 8.0 / 1000};
 }
 
@@ -46,6 +47,7 @@ TEST(ImageWarnings, AreNoneForAGoodRun) {
   FinetuningFigures plain = good();
   plain.entropy_before = plain.entropy = plain.oracle_entropy = none;
   plain.population_reward = {none, none};
+  plain.judge_accuracy = none;
   EXPECT_EQ(kinds(plain), Kinds{});
   FinetuningFigures still = good();
   still.reward.mean = 0.13;
@@ -100,6 +102,14 @@ TEST(ImageWarnings, OfARewardOfThePopulationAlone) {
   f.reward.mean = 0.128;
   f.population_reward = {0.13, 0.06};
   EXPECT_EQ(kinds(f), Kinds{"population-only"});
+}
+
+TEST(ImageWarnings, OfAClassifierThatIsOftenWrong) {
+  FinetuningFigures f = good();
+  f.judge_accuracy = 0.51;
+  EXPECT_EQ(kinds(f), Kinds{});
+  f.judge_accuracy = 0.49;
+  EXPECT_EQ(kinds(f), Kinds{"weak-judge"});
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace program_test {
 namespace {
 
@@ -22,6 +24,9 @@ TEST_F(ImagesTest, RefusesBadConfigurations) {
   set("data.shape=[2,8,8]", {"data.shape", "1 or 3"});
   set("data.folder=", {"data.folder", "no folder is given"});
   bad({"run", "tiny.toml", "--set", "stage=both"}, 2, {"stage"});
+  bad({"run", "tiny.toml", "--set", "finetune.lambda=7"}, 2, {"finetune.lambda", "sweep.lambda"});
+  bad({"run", "tiny.toml", "--set", "size=smal"}, 2, {"size", "small, paper"});
+  bad({"run", "tiny.toml", "--steps", "3"}, 2, {"--steps", "pretrain.steps"});
   bad({"run", "tiny.toml", "--repeats", "2"}, 2, {"--repeats"});
   bad({"pretrain", "langevin-reward"}, 2, {"langevin-reward", "is not an experiment with images"});
   EXPECT_FALSE(fs::exists(at("runs")));
@@ -79,6 +84,89 @@ TEST_F(ImagesTest, RefusesBadModels) {
   bad(finetune, 66, {"p/model"});
   fs::remove(at("c/classifier/classifier.json"));
   bad(finetune, 66, {"p/model"});
+}
+
+// What a run begins with is not removed by --overwrite, and is the same when it goes on.
+TEST_F(ImagesTest, KeepsWhatItBeginsWith) {
+  pretrained();
+  const auto whole = tree(folder.path());
+  bad({"finetune", "tiny.toml", "--model", "p/model", "--output", "p", "--overwrite"}, 2, {"finetune.model", "p/model"});
+  bad(finetune + Words{"--output", "c", "--overwrite"}, 2, {"finetune.classifier", "c/classifier"});
+  bad({"run", "tiny.toml", "--set", "finetune.model=p/model", "--output", "p", "--overwrite"}, 2, {"finetune.model"});
+  EXPECT_EQ(tree(folder.path()), whole);
+
+  const Words begun = finetune + Words{"--set", "finetune.decay=false", "--output", "f", "--quiet"};
+  good(finetune + Words{"--set", "finetune.decay=false", "--output", "f"});
+  const Words on = begun + Words{"--resume", "--steps", "6"};
+  const auto with_another = [&](const fs::path& file, const fs::path& other, const std::string& key) {
+    const std::string kept = contents(file);
+    fs::copy_file(other, file, fs::copy_options::overwrite_existing);
+    bad(on, 2, {key, "has changed since this run began"});
+    write(file, kept);
+  };
+  good({"pretrain", "tiny.toml", "--output", "p2", "--seed", "9"});
+  good({"pretrain", "tiny.toml", "--classifier", "--output", "c2", "--seed", "9"});
+  with_another(at("p") / weights[0], at("p2") / weights[0], "finetune.model");
+  with_another(at("c/classifier/classifier.safetensors"), at("c2/classifier/classifier.safetensors"),
+               "finetune.classifier");
+  std::string images = contents(at("data/train-images-idx3-ubyte"));
+  images.back() = static_cast<char>(images.back() + 1);
+  write(at("other-images"), images);
+  with_another(at("data/train-images-idx3-ubyte"), at("other-images"), "data.folder");
+  EXPECT_EQ(run(folder, on).code, 0);
+}
+
+// A model whose samples are not finite, and sizes that no file has.
+TEST_F(ImagesTest, RefusesModelsThatCannotBeUsed) {
+  pretrained();
+  good({"pretrain", "tiny.toml", "--output", "huge"});
+  std::string bytes = contents(at("huge") / weights[0]);
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const float large = 3e38F;
+  for (std::size_t i = 8 + header; i + sizeof large <= bytes.size(); i += sizeof large)
+    std::memcpy(&bytes[i], &large, sizeof large);
+  write(at("huge") / weights[0], bytes);
+  bad({"sample", "huge/model", "--count", "2", "--steps", "4", "--output", "none"}, 65, {"huge/model", "not finite"});
+  EXPECT_FALSE(fs::exists(at("none")));
+  bad({"evaluate", "huge/model", "--count", "2", "--steps", "4"}, 65, {"huge/model", "not finite"});
+  bad({"finetune", "tiny.toml", "--model", "huge/model", "--output", "f", "--quiet"}, 70, {"huge/model", "first step"});
+
+  const std::string origin = contents(at("p/model/implicit_diffusion.json"));
+  write(at("p/model/implicit_diffusion.json"), changed(origin, "\"horizon\": 4.0", "\"horizon\": 1e9"));
+  bad({"sample", "p/model"}, 65, {"implicit_diffusion.json", "horizon", "at most 30"});
+  write(at("p/model/implicit_diffusion.json"), changed(origin, "\"horizon\": 4.0", "\"horizon\": 0.005"));
+  bad({"sample", "p/model"}, 65, {"p/model", "horizon", "0.005"});
+  write(at("p/model/implicit_diffusion.json"), origin);
+
+  bad({"evaluate", "p/model", "--lambda-over-beta", "nan"}, 2, {"--lambda-over-beta"});
+  bad({"evaluate", "p/model", "--output", "nowhere/x.json"}, 73, {"nowhere/x.json"});
+  bad({"sample", "p/model", "--noise", "nowhere/n.safetensors"}, 73, {"nowhere/n.safetensors"});
+  bad({"sample", "p/model", "--sampler", "ddpm", "--steps", "989", "--output", "none"}, 2, {"--steps", "988 times"});
+  EXPECT_FALSE(fs::exists(at("none")));
+  bad({"sample", "p/model", "--labels", "0,x"}, 2, {"--labels"});
+
+  const fs::path judge = at("c/classifier/classifier.json");
+  const std::string sizes = contents(judge);
+  write(judge, changed(changed(sizes, "\"height\": 8", "\"height\": 16384"), "\"width\": 8", "\"width\": 16384"));
+  bad({"evaluate", "p/model", "--classifier", "c/classifier"}, 65, {"classifier.safetensors", "features.weight"});
+  // A list of names may be missing: then the number of classes counts.
+  write_images(at("three"), 3);
+  write(at("none.toml"), changed(changed(tiny, "conditional = true", "conditional = false"), "\"data\"", "\"three\""));
+  good({"pretrain", "none.toml", "--output", "u"});
+  const std::size_t names = sizes.find("\"class_names\"");
+  std::string nameless = sizes;
+  nameless.replace(names, sizes.find(']', names) + 1 - names, "\"class_names\": []");
+  write(judge, nameless);
+  bad({"finetune", "none.toml", "--model", "u/model", "--classifier", "c/classifier", "--output", "f3"}, 65,
+      {"three", "labels of 3 classes, the classifier was trained on 2"});
+}
+
+// Adam divides by the square of the gradient: where that is not finite it stands still, and says so.
+TEST_F(ImagesTest, GradientsBeyondTheirSquaresDiverge) {
+  pretrained();
+  bad(finetune + Words{"--set", "finetune.lambda=1e30", "--output", "f", "--quiet"}, 70, {"finetuning diverged"});
+  EXPECT_EQ(json(at("f/summary.json"))["status"], "diverged");
 }
 
 // The disk is full when the model is written: nothing of it is there, and the run can be continued to the same bytes.

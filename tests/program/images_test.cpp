@@ -16,6 +16,9 @@ TEST_F(ImagesTest, ConfigurationsHaveTheSizesOfThePaper) {
   const auto config = [&](const Words& words) { return run(folder, words + Words{"--print-config"}).out; };
   EXPECT_NE(config({"run", "mnist"}).find("steps_per_sample = 32"), std::string::npos);
   EXPECT_NE(config({"run", "mnist", "--set", "size=paper"}).find("steps_per_sample = 256"), std::string::npos);
+  EXPECT_NE(config({"run", "cifar10", "--set", "size=\"small\""}).find("steps_per_sample = 32"), std::string::npos);
+  for (const char* name : {"mnist", "fashion-mnist", "cifar10", "lsun"})
+    EXPECT_NE(config({"run", name, "--quick"}).find("steps_per_sample = 16"), std::string::npos) << name;
   // What the command line says comes after the table of the size.
   EXPECT_NE(config({"run", "mnist", "--set", "finetune.steps_per_sample=64"}).find("steps_per_sample = 64"),
             std::string::npos);
@@ -95,18 +98,33 @@ TEST_F(ImagesTest, FinetuneIsTheSameForAnyThreadsAndAfterStops) {
   EXPECT_NE(contents(at("one/model/implicit_diffusion.json")).find("sha256"), std::string::npos);
 }
 
+// Each key has an effect: the weights are others. All steps of a sample are as many as its last 4.
 TEST_F(ImagesTest, EveryLoopAndRewardRuns) {
   pretrained();
-  for (const Words& words : std::vector<Words>{{"--set", "finetune.slots=1"},
-                                               {"--set", "finetune.dynamics=ode"},
-                                               {"--set", "finetune.last_steps=2"},
-                                               {"--set", "finetune.reward=contrast", "--set", "finetune.lambda=-3"},
-                                               {"--set", "finetune.reward=class", "--set", "finetune.class=1"},
-                                               {"--set", "finetune.grid=uniform", "--set", "finetune.last_step=noise"},
-                                               {"--set", "finetune.beta=0", "--set", "finetune.grid=cosine"}}) {
+  std::map<std::string, std::string> by_weights;
+  const auto finetuned = [&](const Words& words) {
     const Result r = run(folder, finetune + words + Words{"--output", "f", "--overwrite", "--quiet", "--steps", "2"});
     EXPECT_EQ(r.code, 0) << r.err;
     EXPECT_EQ(json(at("f/summary.json"))["steps"], 2);
+    return contents(at("f") / weights[0]);
+  };
+  by_weights[finetuned({})] = "none";
+  EXPECT_EQ(finetuned({"--set", "finetune.last_steps=4"}), by_weights.begin()->first);
+  for (const Words& words : std::vector<Words>{{"--set", "finetune.slots=1"},
+                                               {"--set", "finetune.dynamics=ode"},
+                                               {"--set", "finetune.last_steps=2"},
+                                               {"--set", "finetune.warm_up=2"},
+                                               {"--set", "finetune.decay=false"},
+                                               {"--set", "finetune.clip=1e-3"},
+                                               {"--set", "finetune.first_decay=0.5"},
+                                               {"--set", "finetune.second_decay=0.5"},
+                                               {"--set", "finetune.grid=uniform"},
+                                               {"--set", "finetune.reward=contrast", "--set", "finetune.last_step=noise"},
+                                               {"--set", "finetune.reward=contrast", "--set", "finetune.lambda=-3"},
+                                               {"--set", "finetune.reward=class", "--set", "finetune.class=1"},
+                                               {"--set", "finetune.beta=0", "--set", "finetune.grid=cosine"}}) {
+    const auto [at, is_new] = by_weights.try_emplace(finetuned(words), words[1]);
+    EXPECT_TRUE(is_new) << words[1] << " and " << at->second;
   }
 }
 
@@ -130,10 +148,10 @@ TEST_F(ImagesTest, SampleAndEvaluate) {
 
   good(finetune + Words{"--output", "f"});
   const Result r = run(folder, {"evaluate", "f/model", "--base", "p/model", "--data", "data", "--classifier",
-                                "c/classifier", "--lambda-over-beta", "1", "--count", "8", "--steps", "4"});
+                                "c/classifier", "--lambda-over-beta", "1", "--count", "8", "--steps", "4", "--shard", "2"});
   EXPECT_EQ(r.code, 0) << r.err;
   const Json e = json(at("evaluation.json")), row = json(at("f/summary.json"))["results"][0];
-  // The same seed, grid and number as the end of finetuning: the same figures.
+  // The same seed, grid, number and shards as the end of finetuning: the same figures.
   for (const char* key : {"reward", "path_kl", "frechet_distance", "recognised", "class_entropy"})
     EXPECT_EQ(e[key], row[key]) << key;
 }
@@ -249,6 +267,23 @@ TEST_F(ImagesTest, SecondsAreThoseOfFinetuning) {
   good(finetune + Words{"--output", "f", "--set", "finetune.samples=400"});
   const Json s = json(at("f/summary.json"));
   EXPECT_EQ(s["results"][0]["seconds"], s["seconds"]);
+}
+
+// A signal while the final samples are judged: the run ends, and judges them when it goes on.
+TEST_F(ImagesTest, StopsWhileItJudgesTheFinalSamples) {
+  pretrained();
+  const Words many = finetune + Words{"--set", "finetune.samples=3000", "--threads", "1"};
+  good(many + Words{"--output", "whole"});
+  Process p(Launch{.arguments = many + Words{"--output", "f", "--quiet"}, .folder = folder.path()});
+  for (int i = 0; i < 60'000 && !fs::exists(at("f/model-best/implicit_diffusion.json")); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  p.send(SIGTERM);
+  EXPECT_EQ(p.wait().code, 143);
+  EXPECT_EQ(json(at("f/summary.json"))["status"], "interrupted");
+  EXPECT_FALSE(json(at("f/summary.json")).contains("results"));
+  EXPECT_EQ(run(folder, many + Words{"--output", "f", "--quiet", "--resume"}).code, 0);
+  EXPECT_TRUE(same_bytes(at("f"), at("whole"), weights));
+  EXPECT_EQ(json(at("f/summary.json"))["results"][0]["reward"], json(at("whole/summary.json"))["results"][0]["reward"]);
 }
 
 // LSUN as it comes, an LMDB of photographs in several sizes: one step of pretraining and one of finetuning.

@@ -142,9 +142,7 @@ class LoopRun {
   }
 
   bool save_run(implicit_diffusion::io::CheckpointWriter& c, const auto& s) const {
-    if (first_nonfinite(s.theta)) return false;
-    for (const Theta& moment : s.optimizer.memory().moments)
-      if (first_nonfinite(moment)) return false;
+    if (first_nonfinite(s.theta) || !all_finite(s.optimizer.memory())) return false;
     for (const Batch& b : batches(s))
       if (find_nonfinite(b)) return false;
     save(c, s, chain_);

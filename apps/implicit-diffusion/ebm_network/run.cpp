@@ -131,9 +131,7 @@ class EbmRun {
   }
 
   bool save(io::CheckpointWriter& to, const EbmState& s) const {
-    if (find_nonfinite(s.population) || first_nonfinite(s.theta)) return false;
-    for (const TensorParameters& moment : s.optimizer.memory().moments)
-      if (first_nonfinite(moment)) return false;
+    if (find_nonfinite(s.population) || first_nonfinite(s.theta) || !all_finite(s.optimizer.memory())) return false;
     implicit_diffusion::save(to, s);
     io::save(to, "average", average_);
     rows_.save(to, "last_step");
@@ -167,6 +165,8 @@ class EbmRun {
                              ? warn_if_moving("data log-likelihood", rows_.column("data_log_likelihood"), true)
                              : warn_if_moving("KL divergence", rows_.column("exact_kl"), true))
         summary.warnings.push_back(std::move(*warning));
+    if (outcome.status == Status::completed)
+      if (auto warning = warn_of_step()) summary.warnings.push_back(std::move(*warning));
     write_files(s, diverged);
     context_.write("summary.json", to_json(summary));
     if (!diverged)  // the last, after the files of the run
@@ -180,6 +180,16 @@ class EbmRun {
           outcome.divergence->where == Divergence::Where::sample ? "a sample" : "theta or its gradient",
           c_.learning_rate, c_.step_size));
     return done;
+  }
+
+  // Samples of a Gaussian of deviation s are spread by 1 / sqrt(1 - g / (2 s^2)) times as wide.
+  std::optional<Warning> warn_of_step() const {
+    const std::optional<double> s = c_.target.deviation();
+    if (!s || c_.step_size < *s * *s / 2) return {};
+    return Warning{warning_kind::step_size,
+                   fmt::format("step_size ({}) is {:.0f} % of the variance of the target's modes ({:.3g}), so that samples "
+                               "are spread too wide there; one of {:.3g} or less may help",
+                               c_.step_size, 100 * c_.step_size / (*s * *s), *s * *s, *s * *s / 5)};
   }
 
   std::string closing_table(const Summary& s) const {

@@ -61,6 +61,10 @@ std::string EbmTarget::name() const {
   return "a checkerboard";
 }
 
+std::optional<double> EbmTarget::deviation() const {
+  return data_ || law_ == Law::checkerboard ? std::nullopt : std::optional(deviation_);
+}
+
 GaussianMixture EbmTarget::mixture() const {
   return law_ == Law::two_moons ? two_moons(deviation_) : eight_gaussians(2, deviation_);
 }

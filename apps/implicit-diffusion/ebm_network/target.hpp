@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -28,6 +29,8 @@ class EbmTarget {
   std::unique_ptr<implicit_diffusion::Reference<float>> batches(const implicit_diffusion::Noise& noise) const;
   // The log of its density; empty where it is data.
   std::function<double(std::span<const double> x)> log_density() const;
+  // Of each mode of a law; nothing where there is none.
+  std::optional<double> deviation() const;
   // Points to show: all data, or so many drawn from the law.
   Population<float> points(std::size_t count, const implicit_diffusion::Noise& noise) const;
   // What pictures show of the plane.

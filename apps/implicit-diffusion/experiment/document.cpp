@@ -110,7 +110,8 @@ toml::table& set_key(toml::table& table, const Override& o) {
 // the file's.
 using Ways = std::vector<std::vector<std::string_view>>;
 const std::vector<Ways> alternatives{{{"theta"}, {"theta_file"}, {"data"}, {"logits", "means", "covariances"}},
-                                     {{"deviations"}, {"covariances"}}};
+                                     {{"deviations"}, {"covariances"}},
+                                     {{"law", "deviation"}, {"data"}}};
 
 void drop_other_ways(toml::table& table, const std::string& full_key,
                      const std::map<std::string, std::string>& from_command_line) {
@@ -157,7 +158,10 @@ Document read_document(std::string_view text, const std::string& where, const st
   // The key `size` names a table whose keys take the place of the others, as those of `quick` do.
   std::string size = d.table["size"].value_or(std::string());
   for (const Override& o : overrides.set)
-    if (o.key == "size") size = o.value;
+    if (toml::table given; o.key == "size") {
+      set_key(given, o);
+      size = given["size"].value_or(std::string());
+    }
   if (const toml::table* small = d.table["small"].as_table(); small && size == "small")
     overlay(d.table, toml::table(*small));
   if (const toml::table* quick = d.table["quick"].as_table(); quick && overrides.quick)

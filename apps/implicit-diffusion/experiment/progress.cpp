@@ -45,10 +45,11 @@ void Progress::show(const Figures& figures, const std::string& words) {
   next_ = (now + interval()).time_since_epoch().count();
   const double seconds = std::chrono::duration<double>(now - begin_).count(), done = done_;
   std::string line = fmt::format("{}: {:3.0f} %  ", label_, 100 * done / work_);
-  line += runs_ == 1 ? fmt::format("step {:.0f} of {:.0f}", done, work_)
-                     : fmt::format("{} of {} runs done", finished_.load(), runs_);
+  if (runs_ > 1) line += fmt::format("{} of {} runs done", finished_.load(), runs_);
+  if (runs_ == 1 && !weighted_) line += fmt::format("step {:.0f} of {:.0f}", done, work_);
   const double speed = static_cast<double>(steps_) / seconds;
-  line += speed < 10 ? fmt::format("  {:.2f} steps/s", speed) : fmt::format("  {:.0f} steps/s", speed);
+  if (runs_ > 1 || !weighted_)
+    line += speed < 10 ? fmt::format("  {:.2f} steps/s", speed) : fmt::format("  {:.0f} steps/s", speed);
   if (const double rate = (done - before_) / seconds; rate > 0)
     line += fmt::format("  {} left", clock_time((work_ - done) / rate));
   if (runs_ == 1 && std::isfinite(figures.reward)) line += "  reward " + figure_text(figures.reward, 4);

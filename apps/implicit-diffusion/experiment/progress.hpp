@@ -19,7 +19,9 @@ class Progress {
   // One loop among those that may run at once.
   class Loop {
    public:
-    explicit Loop(Progress* progress, double weight = 1) : progress_(progress), weight_(weight) {}
+    explicit Loop(Progress* progress, double weight = 1) : progress_(progress), weight_(weight) {
+      if (progress && weight != 1) progress->weighted_ = true;
+    }
     // After a step. The first call, of a loop that goes on, may be of any step. `words` stand at the end of the line.
     void operator()(std::int64_t step, const Figures& figures = {}, const std::string& words = {});
 
@@ -48,6 +50,7 @@ class Progress {
   std::atomic<std::int64_t> steps_{0};       // made by now
   std::atomic<double> done_{0}, before_{0};  // work by now, and by the runs that these go on from
   std::atomic<std::size_t> finished_{0};
+  std::atomic<bool> weighted_{false};  // steps are not alike: their number tells nothing
   std::atomic<Clock::rep> next_{0};
   std::mutex mutex_;
   bool shown_ = false;

@@ -10,6 +10,7 @@
 //     kl-runaway      the price of leaving the base is higher than what was gained
 //     class-collapse  most samples of images are of few classes
 //     population-only the reward rose for the training population alone
+//     weak-judge      the classifier that samples are judged by is often wrong
 //
 // They are measured once, at the end of a run.
 #pragma once
@@ -33,6 +34,7 @@ inline constexpr const char* heavy_tails = "heavy-tails";
 inline constexpr const char* kl_runaway = "kl-runaway";
 inline constexpr const char* class_collapse = "class-collapse";
 inline constexpr const char* population_only = "population-only";
+inline constexpr const char* weak_judge = "weak-judge";
 }  // namespace warning_kind
 
 // Whether a figure, a value for each row of metrics.csv, still goes somewhere at the end of a run: the one rule, for

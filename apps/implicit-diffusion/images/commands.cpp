@@ -24,7 +24,7 @@ std::string quoted_folder(const std::string& folder) { return toml_string(fs::ab
 
 // Throws a usage Error where the experiment has no such stages.
 void require_images(const RunOptions& o) {
-  const auto experiment = load_experiment(o.experiment, overrides_of(o));
+  const auto experiment = load_experiment(o.experiment, {});
   if (!dynamic_cast<const ImagesExperiment*>(experiment.get()))
     throw Error(ErrorKind::usage, io::excerpt(o.experiment), "is not an experiment with images");
 }
@@ -52,6 +52,34 @@ void write_noise(const fs::path& file, const TensorSamples& places, std::int64_t
   writer.write(file);
 }
 
+// A model's chains. Throws a data Error where its noise levels end before the grid's last one.
+TimeGrid grid_of(const Diffusion& model, const std::string& folder, std::int64_t steps, const std::string& grid) {
+  ImagesConfiguration c;
+  c.steps_per_sample = steps;
+  c.grid = grid == "uniform"  ? ImagesConfiguration::Grid::uniform
+           : grid == "cosine" ? ImagesConfiguration::Grid::cosine
+                              : ImagesConfiguration::Grid::log_linear;
+  if (c.grid == ImagesConfiguration::Grid::log_linear && c.tau_min >= model.horizon)
+    throw Error(ErrorKind::data, io::display(folder),
+                fmt::format("its horizon, {}, is below the last noise level of the log-linear grid, {}", model.horizon,
+                            c.tau_min));
+  return c.time_grid(model.horizon);
+}
+
+// Throws a data Error where samples hold what is not finite: they are no pictures.
+void require_finite(const TensorSamples& x, const std::string& folder) {
+  if (const auto at = find_nonfinite(x))
+    throw Error(ErrorKind::data, io::display(folder),
+                fmt::format("sample {} is not finite: the model diverges along its chain", at->sample));
+}
+
+// Throws an output Error where a file cannot be there, before the work.
+void require_folder_of(const std::string& file) {
+  const fs::path folder = fs::path(file).parent_path();
+  if (std::error_code none; !folder.empty() && !fs::is_directory(folder, none))
+    throw Error(ErrorKind::output, io::display(file), "its folder does not exist");
+}
+
 }  // namespace
 
 int pretrain(const PretrainOptions& o) {
@@ -73,17 +101,24 @@ int sample(const SampleOptions& o) {
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));
   const Noise noise(static_cast<std::uint64_t>(o.seed));
-  const TensorSamples x = places(model, static_cast<std::size_t>(o.count), default_shard, o.labels, processes());
+  const auto count = static_cast<std::size_t>(o.count), shard = static_cast<std::size_t>(o.shard);
+  const TensorSamples x = places(model, count, shard, o.labels, processes());
   const bool discrete = o.sampler == "ddpm" || o.sampler == "ddim";
   const std::int64_t steps = o.steps > 0 ? o.steps : discrete ? 50 : 64;
+  if (const auto times = static_cast<std::int64_t>(model.schedule.size()); discrete && steps > times)
+    throw Error(ErrorKind::usage, "--steps", fmt::format("{}: the schedule of the model has {} times", steps, times));
+  const ImageChain chain{discrete ? TimeGrid{} : grid_of(model, o.model, steps, o.grid),
+                         o.sampler == "ode" ? Dynamics::euler_ode : Dynamics::euler_sde, LastStep::mean};
+  require_folder_of(o.noise);
   // The folder is made before the work, so that one that cannot be is known at once.
   const fs::path folder = o.output.empty() ? fs::path("samples") : fs::path(o.output);
+  std::vector<fs::path> made_folders;
   from_first(processes(), [&] {
     for (const char* name : {"samples.png", "samples.npy"})
       if (std::error_code none; o.output.empty() && fs::exists(folder / name, none))
         throw Error(ErrorKind::output, io::display(folder / name),
                     "exists; --output names another folder, or this one to replace it");
-    io::make_directory(folder);
+    made_folders = io::make_directory(folder);
     return "";
   });
   TensorSamples made;
@@ -91,28 +126,24 @@ int sample(const SampleOptions& o) {
     made = sample_discrete(model, model.theta, o.sampler == "ddpm" ? DiscreteSampler::ddpm : DiscreteSampler::ddim,
                            static_cast<std::size_t>(steps), o.eta, x, noise, &workers);
   } else {
-    ImagesConfiguration c;
-    c.steps_per_sample = steps;
-    c.grid = o.grid == "uniform"  ? ImagesConfiguration::Grid::uniform
-             : o.grid == "cosine" ? ImagesConfiguration::Grid::cosine
-                                  : ImagesConfiguration::Grid::log_linear;
-    made = sample_images(model.steps(noise, &workers), model.theta,
-                         {c.time_grid(model.horizon), o.sampler == "ode" ? Dynamics::euler_ode : Dynamics::euler_sde,
-                          LastStep::mean},
-                         x)
-               .images;
+    made = sample_images(model.steps(noise, &workers, shard), model.theta, chain, x).images;
   }
+  if (find_nonfinite(made))
+    for (const fs::path& p : made_folders)
+      if (std::error_code none; true) fs::remove(p, none);
+  require_finite(made, o.model);
   made = gathered(made);
   if (!is_first()) return 0;
   io::write_file(folder / "samples.npy", npy_of(made));
   io::write_file(folder / "samples.png", picture_of(made, 400, 16));
-  if (!o.noise.empty()) write_noise(o.noise, places(model, static_cast<std::size_t>(o.count)), steps, noise);
+  if (!o.noise.empty()) write_noise(o.noise, places(model, count), steps, noise);
   print(fmt::format("{} samples: {}\n", o.count, io::display(folder / "samples.png")));
   return 0;
 }
 
 int evaluate(const EvaluateOptions& o) {
   start_processes();
+  require_folder_of(o.output);
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));
   std::optional<Diffusion> base;
@@ -131,19 +162,19 @@ int evaluate(const EvaluateOptions& o) {
                                static_cast<std::size_t>(model.network.sample[1]),
                                static_cast<std::size_t>(model.network.sample[2])};
   if (!o.data.empty()) data = figures_of_data(o.data, shape, reward, judge, &workers, processes());
-  ImagesConfiguration c;
-  c.steps_per_sample = o.steps;
-  const ImageSamples x = sample_images(model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, default_shard,
-                                                   base ? std::optional(base->meaning()) : std::nullopt),
-                                       model.theta, {c.time_grid(model.horizon), Dynamics::euler_sde, LastStep::mean},
-                                       places(model, static_cast<std::size_t>(o.count), default_shard, {}, processes()),
+  const auto count = static_cast<std::size_t>(o.count), shard = static_cast<std::size_t>(o.shard);
+  const NetworkSteps steps = model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, shard,
+                                         base ? std::optional(base->meaning()) : std::nullopt);
+  const ImageSamples x = sample_images(steps, model.theta, {grid_of(model, o.model, o.steps, o.grid)},
+                                       places(model, count, shard, {}, processes()),
                                        base ? std::optional(base->theta) : std::nullopt);
+  require_finite(x.images, o.model);
   const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
   if (!is_first()) return 0;
   std::optional<Oracle> oracle;
   if (data && o.ratio != 0) oracle = data->oracle(o.ratio, model.classes() > 0);
   const bool enough = oracle && oracle->effective_samples >= 100;
-  const double floor = data ? data->floor(static_cast<std::size_t>(o.count)) : Figures::none;
+  const double floor = data ? data->floor(count) : Figures::none;
 
   std::string table;
   const auto row = [&](const char* what, double value, int digits, const std::string& note) {
@@ -152,6 +183,8 @@ int evaluate(const EvaluateOptions& o) {
   const auto error = [](const MeanAndError& m, int digits) { return "+- " + figure_text(m.standard_error, digits); };
   row(o.reward.c_str(), f.reward.mean, 4, error(f.reward, 4));
   row("  of clipped pixels", f.reward_clipped, 4, "");
+  const double of_data = data ? mean_and_error(data->rewards).mean : Figures::none;
+  row("  of the data", of_data, 4, "");
   row("path KL", f.path_kl.mean, 3, error(f.path_kl, 3));
   row("Frechet distance", f.frechet, 1, std::isfinite(floor) ? "floor " + figure_text(floor, 1) : "");
   row("recognised", f.recognised, 3, model.classes() > 0 ? "as its label" : "with a confidence above 0.9");
@@ -172,6 +205,7 @@ int evaluate(const EvaluateOptions& o) {
                   {"reward", f.reward.mean},
                   {"reward_standard_error", json_number(f.reward.standard_error)},
                   {"reward_clipped", f.reward_clipped},
+                  {"data_reward", json_number(of_data)},
                   {"path_kl", json_number(f.path_kl.mean)},
                   {"path_kl_standard_error", json_number(f.path_kl.standard_error)},
                   {"frechet_distance", json_number(f.frechet)},

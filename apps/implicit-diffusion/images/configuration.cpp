@@ -26,6 +26,7 @@ const EnumNames<bool> level_laws{{"cosine", false}, {"ornstein-uhlenbeck", true}
 const EnumNames<Grid> grids{{"log-linear", Grid::log_linear}, {"uniform", Grid::uniform}, {"cosine", Grid::cosine}};
 const EnumNames<LastStep> last_steps{{"mean", LastStep::mean}, {"noise", LastStep::noise}};
 const EnumNames<Dynamics> dynamics{{"sde", Dynamics::euler_sde}, {"ode", Dynamics::euler_ode}};
+const std::vector<std::string> size_names{"small", "paper"};
 const std::vector<std::string> rewards{"brightness", "redness", "contrast", "class"};
 
 constexpr std::int64_t most = 100'000'000;
@@ -105,7 +106,7 @@ void read_finetune(TableReader& t, ImagesConfiguration& c, const Document& d) {
   if (c.reward == "class") {
     c.reward_class = t.integer("class", 0, 0, 100'000);
     if (c.stage == Stage::finetune && c.judge.empty())
-      t.fail("classifier", "a folder is missing: the reward is a classifier's");
+      t.fail("classifier", "no folder is given, and the reward is a classifier's; --classifier DIR names one");
   }
   if (c.reward == "redness" && c.shape.channels != 3) t.fail("reward", "redness is for images of three channels");
   c.lambda = t.number("lambda", c.lambda, Sign::any);
@@ -133,7 +134,9 @@ ImagesConfiguration read_one(const Document& d) {
   TableReader top(d);
   top.text("kind", "images");
   read_common(top, d, c);
-  top.text("size", "small");
+  top.choice("size", 0, size_names);
+  if (d.table.contains("steps"))
+    top.fail("steps", "an experiment with images has stages; set pretrain.steps, finetune.steps or classifier.steps");
   c.stage = top.choice("stage", Stage::all, stages);
   c.seed = static_cast<std::uint64_t>(top.integer("seed", 0, 0));
   c.checkpoint_every = top.integer("checkpoint_every", 0, 0, most);
@@ -155,6 +158,13 @@ ImagesConfiguration read_one(const Document& d) {
   read_finetune(finetune, c, d);
   c.lambdas = sweep.numbers("lambda", {});
   c.sweep_slots = sweep.integers("slots", {}, 1, 100'000);
+  const auto refuse_replaced = [&](const std::string& key, bool swept) {
+    if (c.stage == Stage::all && swept && d.from_command_line.contains("finetune." + key) &&
+        !d.from_command_line.contains("sweep." + key))
+      finetune.fail(key, fmt::format("has no effect, as sweep.{} takes its place; set that one", key));
+  };
+  refuse_replaced("lambda", !c.lambdas.empty());
+  refuse_replaced("slots", !c.sweep_slots.empty());
   for (const std::int64_t slots : c.sweep_slots) require_divisor(sweep, slots, c);
 
   switch (c.stage) {

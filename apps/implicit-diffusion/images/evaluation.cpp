@@ -4,6 +4,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/images/source.hpp"
 #include "implicit_diffusion/io/npy.hpp"
+#include "implicit_diffusion/io/sha256.hpp"
 #include "implicit_diffusion/io/text.hpp"
 
 #include <ATen/ATen.h>
@@ -61,13 +62,33 @@ std::unique_ptr<data::DataSet> open_images(const fs::path& folder, const data::I
 }
 
 void require_same_labels(const data::DataSet& set, const fs::path& folder, const ClassifierModel* classifier) {
-  if (classifier && !set.class_names().empty() && !classifier->class_names.empty() &&
-      set.class_names() != classifier->class_names)
+  if (!classifier || set.class_names().empty()) return;
+  if (const auto classes = static_cast<std::int64_t>(set.class_names().size()); classes != classifier->config.classes)
+    throw Error(ErrorKind::data, io::display(folder),
+                fmt::format("has labels of {} classes, the classifier was trained on {}", classes,
+                            classifier->config.classes));
+  if (!classifier->class_names.empty() && set.class_names() != classifier->class_names)
     throw Error(ErrorKind::data, io::display(folder), "the classifier was trained on other labels");
 }
 
+std::string fingerprint_of(const data::DataSet& set) {
+  io::Sha256 hash;
+  const auto add = [&](std::size_t number) { hash.update(fmt::format("{} ", number)); };
+  add(set.size());
+  constexpr std::size_t looked_at = 100;
+  for (std::size_t k = 0; k < std::min(looked_at, set.size()); ++k) {
+    const std::size_t i = k * set.size() / std::min(looked_at, set.size());
+    const data::Image image = set.image(i);
+    add(image.shape.channels), add(image.shape.height), add(image.shape.width);
+    hash.update({reinterpret_cast<const char*>(image.values.data()), image.values.size()});
+    if (const auto label = set.label(i)) add(*label);
+  }
+  return hash.digits();
+}
+
 DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shape, const TensorReward& reward,
-                            const ClassifierModel* classifier, Workers* workers, Processes* processes) {
+                            const ClassifierModel* classifier, Workers* workers, Processes* processes,
+                            const std::stop_token& stop) {
   const auto set = open_images(folder, shape);
   constexpr std::size_t most = 60'000, at_once = 6'000, shard = 250;
   const std::size_t n = std::min(set->size(), most);
@@ -76,6 +97,7 @@ DataFigures figures_of_data(const fs::path& folder, const data::ImageShape& shap
   DataFigures figures;
   figures.classes = classifier ? static_cast<std::size_t>(classifier->config.classes) : set->class_names().size();
   for (std::size_t first = 0; first < n; first += at_once) {
+    if (stop.stop_requested()) throw Stopped();
     const TensorSamples x = images_of(*set, shape, first, std::min(at_once, n - first), true, shard, order, processes);
     const std::vector<double> r = rewards_of(x, reward, workers);
     figures.rewards.insert(figures.rewards.end(), r.begin(), r.end());

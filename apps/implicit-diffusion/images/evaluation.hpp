@@ -9,8 +9,10 @@
 #include "implicit_diffusion/images/rewards.hpp"
 #include "implicit_diffusion/images/statistics.hpp"
 
+#include <exception>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -44,9 +46,11 @@ struct DataFigures {
   implicit_diffusion::Oracle oracle(double ratio, bool conditional) const;
   double oracle_entropy(const implicit_diffusion::Oracle& o) const;
 };
+// Is thrown where an evaluation is asked to stop.
+struct Stopped : std::exception {};
 DataFigures figures_of_data(const std::filesystem::path& folder, const implicit_diffusion::data::ImageShape& shape,
                             const TensorReward& reward, const ClassifierModel* classifier, Workers* workers,
-                            implicit_diffusion::Processes* processes = nullptr);
+                            implicit_diffusion::Processes* processes = nullptr, const std::stop_token& stop = {});
 // Throws a data Error where the data of that folder has other classes than the classifier (null: none) was trained on.
 void require_same_labels(const implicit_diffusion::data::DataSet& set, const std::filesystem::path& folder,
                          const ClassifierModel* classifier);
@@ -54,6 +58,9 @@ void require_same_labels(const implicit_diffusion::data::DataSet& set, const std
 // another shape.
 std::unique_ptr<implicit_diffusion::data::DataSet> open_images(const std::filesystem::path& folder,
                                                                const implicit_diffusion::data::ImageShape& shape);
+
+// A hash by which a data set is told from another: of its size, and of a hundred of its images with their labels.
+std::string fingerprint_of(const implicit_diffusion::data::DataSet& set);
 
 // Of a set of samples. Numbers are NaN where nothing tells them.
 struct SampleFigures {

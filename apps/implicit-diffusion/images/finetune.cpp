@@ -5,6 +5,7 @@
 #include "images/warnings.hpp"
 #include "implicit_diffusion/denoising/checkpoint.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/sha256.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "networks/training_run.hpp"
 
@@ -34,6 +35,17 @@ Diffusion model_for(const ImagesConfiguration& c) {
                 fmt::format("the model makes images of {}, data.shape says {}", fmt::join(model.network.sample, " x "),
                             fmt::join(wanted, " x ")));
   return model;
+}
+
+// The base first.
+std::vector<StartedWith> begun_with(const ImagesConfiguration& c) {
+  std::vector<StartedWith> all{{"finetune.model", io::display(c.model), ModelWeights(c.model).sha256()}};
+  if (!c.judge.empty())
+    all.push_back({"finetune.classifier", io::display(c.judge),
+                   io::sha256_of_file(std::filesystem::path(c.judge) / "classifier.safetensors")});
+  if (!c.data.empty())
+    all.push_back({"data.folder", io::display(c.data), fingerprint_of(*open_images(c.data, c.shape))});
+  return all;
 }
 
 class Finetuning {
@@ -76,8 +88,9 @@ class Finetuning {
                                    shard_, context_.processes));
   }
   // Samples of the evaluation's own seed, at theta.
-  ImageSamples sampled(const TensorParameters& theta, std::int64_t n) {
-    const NetworkSteps steps = model_.steps(Noise(static_cast<std::uint64_t>(c_.evaluation_seed)), &workers_, shard_);
+  ImageSamples sampled(const TensorParameters& theta, std::int64_t n) { return sampled(model_, theta, n); }
+  ImageSamples sampled(const Diffusion& model, const TensorParameters& theta, std::int64_t n) {
+    const NetworkSteps steps = model.steps(Noise(static_cast<std::uint64_t>(c_.evaluation_seed)), &workers_, shard_);
     return sample_images(steps, theta, {grid_, c_.dynamics, c_.last_step},
                          places(model_, static_cast<std::size_t>(n), shard_, {}, context_.processes), model_.theta);
   }
@@ -131,8 +144,10 @@ class Finetuning {
   }
 
   bool save_run(io::CheckpointWriter& w, const auto& s) const {
+    if (first_nonfinite(s.theta) || !all_finite(s.optimizer.memory())) return false;
     save(w, s, chain_);
     rows_.save(w, "last_row");
+    for (const StartedWith& with : started_with_) with.save(w);
     io::save(w, "decay", decay_of(c_.finetune));
     io::save(w, "best", best_);
     io::save(w, "best_objective",
@@ -143,6 +158,7 @@ class Finetuning {
   }
   bool resume(auto& s) {
     const auto from = [&](const io::CheckpointReader& r) {
+      for (const StartedWith& with : started_with_) with.compare(r);
       if constexpr (requires { s.slots; })
         restore(r, s, chain_, empty());
       else
@@ -175,11 +191,13 @@ class Finetuning {
       made.folder.origin->patch = model_.folder.network.patch;
       made.folder.origin->prediction = model_.folder.scheduler.value_or(SchedulerConfig{}).prediction_type;
     }
-    made.folder.origin->base = ModelOrigin::Base{c_.model_key, ModelWeights(c_.model).sha256()};
+    made.folder.origin->base = ModelOrigin::Base{c_.model_key, started_with_.front().hash};
     if (context_.writes()) save_diffusion(context_.folder / name, made, theta);
   }
 
   FinishedRun finish(const auto& s) {
+    // A gradient may be finite and its square not: Adam then stands still.
+    if (outcome_.status != Status::diverged && !all_finite(s.optimizer.memory())) outcome_.status = Status::diverged;
     // First, so that a run which goes on from here has seen what one that was never stopped has.
     if (outcome_.status != Status::diverged)
       checkpoints_.write(s.step, [&](io::CheckpointWriter& w) { return save_run(w, s); });
@@ -196,14 +214,21 @@ class Finetuning {
     summary.seconds = rows_.seconds();
     FinishedRun done{summary, {}, {}};
     if (outcome_.status == Status::diverged) {
-      done.complaints.push_back(fmt::format(
-          "finetuning diverged after {} steps; a learning_rate smaller than {} or a smaller lambda / beta may help",
-          s.step, c_.finetune.learning_rate));
+      done.complaints.push_back(
+          s.step == 0 ? fmt::format("finetuning diverged at its first step; the samples or gradients of {} are not finite",
+                                    io::display(c_.model))
+                      : fmt::format("finetuning diverged after {} steps; a learning_rate smaller than {} or a smaller "
+                                    "lambda / beta may help",
+                                    s.step, c_.finetune.learning_rate));
     } else {
       save_weights("model", s.theta);
-      save_weights("model-best", best_);
     }
-    if (outcome_.status == Status::completed) evaluate(s.theta, done.summary);
+    if (best_objective_) save_weights("model-best", best_);
+    if (outcome_.status == Status::completed) try {
+        evaluate(s.theta, done.summary);
+      } catch (const Stopped&) {  // to be done again
+        done.summary.status = to_string(Status::interrupted);
+      }
     done.summary.more["stage"] = "finetune";
     done.summary.more["best_step"] = best_step_;
     done.summary.more["peak_memory_bytes"] = peak_memory_bytes();
@@ -212,19 +237,34 @@ class Finetuning {
     return done;
   }
 
-  // On the final samples, before and after on the same noise, beside the data and its tilt.
+  // The model, whose network throws Stopped where the run is asked to stop. (Processes of a job would not stop at the
+  // same place: there, it is the model.)
+  Diffusion stoppable() const {
+    Diffusion m = model_;
+    if (context_.processes) return m;
+    m.network.forward = [forward = m.network.forward, stop = context_.stop](std::span<const at::Tensor> w,
+                                                                            const NetworkInput& in) {
+      if (stop.stop_requested()) throw Stopped();
+      return forward(w, in);
+    };
+    return m;
+  }
+
+  // On the final samples, before and after on the same noise, beside the data and its tilt. Throws Stopped.
   void evaluate(const TensorParameters& theta, Summary& summary) {
+    const Diffusion model = stoppable();
     if (!shared_.data && !c_.data.empty())
-      shared_.data = figures_of_data(c_.data, c_.shape, reward_, judge(), &workers_, context_.processes);
+      shared_.data = figures_of_data(c_.data, c_.shape, reward_, judge(), &workers_, context_.processes,
+                                     context_.processes ? std::stop_token() : context_.stop);
     const DataFigures* data = shared_.data ? &*shared_.data : nullptr;
     const auto n = static_cast<std::size_t>(c_.samples);
     if (!shared_.before) {
-      const ImageSamples x = sampled(model_.theta, c_.samples);
+      const ImageSamples x = sampled(model, model_.theta, c_.samples);
       shared_.before = figures_of(x, reward_, judge(), data, &workers_);
       shared_.picture_before = picture_of(x.images, 128, 16);
     }
     const SampleFigures& before = *shared_.before;
-    const ImageSamples x = sampled(theta, c_.samples);
+    const ImageSamples x = sampled(model, theta, c_.samples);
     const SampleFigures after = figures_of(x, reward_, judge(), data, &workers_);
     context_.write("samples.npy", npy_of(x.images));
     context_.write("pictures/before.png", *shared_.picture_before);
@@ -247,6 +287,7 @@ class Finetuning {
                      .entropy = after.entropy,
                      .oracle_entropy = oracle ? data->oracle_entropy(*oracle) : Figures::none,
                      .population_reward = rows_.column("population_reward"),
+                     .judge_accuracy = judge_ ? judge_->accuracy.value_or(Figures::none) : Figures::none,
                      .population_share = static_cast<double>(c_.finetune.batch) / static_cast<double>(c_.samples)});
     summary.figures.reward = after.reward.mean;
     const bool enough = oracle && oracle->effective_samples >= 100;
@@ -322,6 +363,7 @@ class Finetuning {
   const Diffusion model_ = model_for(c_);
   const std::optional<ClassifierModel> judge_ =
       c_.judge.empty() ? std::nullopt : std::optional(classifier_for(c_.judge, model_));
+  const std::vector<StartedWith> started_with_ = begun_with(c_);
   const TensorReward reward_ =
       reward_called(c_.reward, c_.reward_class, judge_ ? &*judge_ : nullptr, model_.network.sample[0]);
   const DenoisingObjective objective_{c_.lambda, c_.beta};

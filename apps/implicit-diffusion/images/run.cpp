@@ -51,8 +51,11 @@ std::optional<Json> completed(const fs::path& folder, std::int64_t steps) {
              : std::nullopt;
 }
 
-std::string table_of(const ImagesPlan& plan, const std::string& status, const Json& results, const Json& seconds) {
+std::string table_of(const ImagesPlan& plan, const std::string& status, const Json& results, const Json& seconds,
+                     double accuracy) {
   std::string text = fmt::format("{} (seed {}): {}\n", plan.experiment, plan.seed, status);
+  if (std::isfinite(accuracy))
+    text += fmt::format("  {:<24}{:>8.1f} %\n", "classifier, right for", 100 * accuracy);
   for (const auto& [stage, s] : seconds.items()) text += fmt::format("  {:<24}{:>8.0f} s\n", stage, s.get<double>());
   text += fmt::format("  {:>8}{:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>9}{:>10}{:>8}{:>9}\n", "lambda", "loop", "before",
                       "reward", "+-", "path KL", "+-", "recognised", "entropy", "oracle R", "KL", "Frechet");
@@ -102,7 +105,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
   std::vector<NamedWarnings> warnings;
   std::string status = "completed";
   std::optional<std::string> complaint;
-  double peak = 0;
+  double peak = 0, accuracy = Figures::none;
   for (const StageRun& stage : plan.stages) {
     const fs::path where = folder.path / "settings" / stage.folder;
     ImagesConfiguration c = stage.configuration;
@@ -143,6 +146,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
     progress.finish_run();
     seconds[stage.folder] = number_or_nan(*there, "seconds");
     peak = std::max(peak, number_or_nan(*there, "peak_memory_bytes"));
+    if (c.stage == Stage::classifier) accuracy = number_or_nan(*there, "accuracy");
     if (there->contains("results"))
       for (const Json& row : (*there)["results"]) results.push_back(row);
     warnings.push_back({stage.folder, read_warnings(*there)});
@@ -164,15 +168,23 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
   s.more = {{"stage", "all"}, {"results", results}, {"stage_seconds", seconds}, {"peak_memory_bytes", peak}};
   io::write_file(folder.path / "summary.json", to_json(s));
   if (status == "completed") write_strip(plan, folder.path);
-  close_run(folder.path, table_of(plan, status, results, seconds), o, experiment);
+  close_run(folder.path, table_of(plan, status, results, seconds, accuracy), o, experiment);
   print_warnings(s.warnings);
   if (complaint) complain(fmt::format("{}: {}", plan.experiment, *complaint));
   return exit_code(status, signal);
 }
 
+// Throws a usage Error where --overwrite would remove what the run begins with.
+void require_kept_models(const ImagesConfiguration& c, const RunOptions& o) {
+  if (c.stage != Stage::all && c.stage != Stage::finetune) return;
+  if (!c.model.empty()) require_kept("finetune.model", fs::path(c.model) / "config.json", o, c);
+  if (!c.judge.empty()) require_kept("finetune.classifier", fs::path(c.judge) / "classifier.json", o, c);
+}
+
 }  // namespace
 
 int run_images(const ImagesExperiment& experiment, const RunOptions& o) {
+  require_kept_models(experiment.configuration(), o);
   if (experiment.configuration().stage == Stage::all) return run_all(experiment, o);
   return run_or_repeat(static_cast<const ImagesConfiguration&>(experiment.configuration()), o, run_alone, experiment);
 }

@@ -1,6 +1,7 @@
 // The stages `classifier` and `pretrain`: one loop, two losses.
 #include "images/stages.hpp"
 
+#include "experiment/console.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/images/source.hpp"
 #include "implicit_diffusion/io/text.hpp"
@@ -47,6 +48,18 @@ void require_labels(const data::DataSet& set, const ImagesConfiguration& c) {
                 fmt::format("has labels of {} classes, data.classes says {}", set.class_names().size(), c.classes));
 }
 
+StartedWith data_of(const data::DataSet& set, const ImagesConfiguration& c) {
+  return {"data.folder", io::display(c.data), fingerprint_of(set)};
+}
+
+// Says so where images are of another shape than the model's, and are made to fit it.
+void say_if_changed(const data::DataSet& set, const ImagesConfiguration& c, const RunContext& context) {
+  const data::ImageShape is = set.image(0).shape, wanted = c.shape;
+  if (is != wanted && !context.quiet && context.writes())
+    print_error(fmt::format("{}: images of {} x {} x {} become {} x {} x {}\n", c.experiment, is.channels, is.height,
+                            is.width, wanted.channels, wanted.height, wanted.width));
+}
+
 }  // namespace
 
 FinishedRun run_classifier(const ImagesConfiguration& c, const RunContext& context) {
@@ -77,7 +90,8 @@ FinishedRun run_classifier(const ImagesConfiguration& c, const RunContext& conte
                    TensorSamples(static_cast<std::size_t>(c.classifier.batch), network.sample, at::kFloat, shard,
                                  context.processes),
                    optimizer_of(c.classifier)},
-                  {}};
+                  {},
+                  {data_of(*set, c)}};
   run.run();
   Summary s = stage_summary(run, c);
   std::string result;
@@ -110,6 +124,7 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
   const auto shard = static_cast<std::size_t>(c.pretrain.shard);
   const auto set = open_images(c.data, c.shape);
   if (c.conditional) require_labels(*set, c);
+  say_if_changed(*set, c, context);
   Diffusion model = new_diffusion(c.network, Noise(c.seed), c.predicts_v ? Prediction::v : Prediction::epsilon,
                                   c.horizon, c.zero_outputs);
   model.folder.origin->schedule = c.uniform_levels ? "ornstein-uhlenbeck" : "cosine";
@@ -143,7 +158,8 @@ FinishedRun run_pretraining(const ImagesConfiguration& c, const RunContext& cont
                    optimizer_of(c.pretrain)},
                   [&](const TrainingState& s) {
                     if (s.step > 0 && s.step % c.sample_every == 0) draw(s, true);
-                  }};
+                  },
+                  {data_of(*set, c)}};
   run.run();
   Summary s = stage_summary(run, c);
   if (run.outcome.status != Status::diverged) {

@@ -27,6 +27,12 @@ std::vector<Warning> warnings_of(const FinetuningFigures& f) {
                                    ? fmt::format(", where the tilted data has {:.2f}", f.oracle_entropy)
                                    : "")});
 
+  if (f.judge_accuracy < 0.5)
+    all.push_back({warning_kind::weak_judge,
+                   fmt::format("the classifier is right for {:.0f} % of test images: what it tells of samples (classes, "
+                               "features, Frechet distance) means little",
+                               100 * f.judge_accuracy)});
+
   std::vector<double> own = f.population_reward;
   std::erase_if(own, [](double r) { return !std::isfinite(r); });
   if (own.empty()) return all;

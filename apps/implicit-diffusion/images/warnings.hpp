@@ -17,6 +17,7 @@ struct FinetuningFigures {
   MeasuredMean reward_before, reward, path_kl;     // of the evaluation samples
   double entropy_before, entropy, oracle_entropy;  // of classes
   std::vector<double> population_reward;           // of the training population, over the run
+  double judge_accuracy;                           // of the classifier, on test images
   double population_share;                         // its size, over that of the evaluation samples
 };
 
@@ -25,6 +26,7 @@ struct FinetuningFigures {
 //     class-collapse   the entropy is below half of what it was, and not above half of the oracle's
 //     population-only  the reward of the training population moved as wanted, by four standard errors of its size; that
 //                      of the evaluation samples did not
+//     weak-judge       the classifier is wrong for more than half of the test images
 std::vector<Warning> warnings_of(const FinetuningFigures& f);
 
 }  // namespace program

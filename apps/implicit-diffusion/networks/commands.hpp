@@ -3,6 +3,7 @@
 
 #include "experiment/common.hpp"
 #include "implicit_diffusion/torch/model.hpp"
+#include "implicit_diffusion/torch/tiles.hpp"
 
 #include <cstdint>
 #include <string>
@@ -31,6 +32,7 @@ struct SampleOptions {
   std::string model, output;                     // folders; the second by default samples
   std::string noise;                             // a file for the noise, or none
   std::int64_t count = 64, seed = 0, steps = 0;  // 0 steps: 64 of a chain, 50 of the schedule's times
+  std::int64_t shard = implicit_diffusion::default_shard;
   std::uint64_t threads = 0;
   std::vector<std::int64_t> labels;  // empty: i mod classes
   std::string sampler = "sde", grid = "log-linear";
@@ -44,6 +46,8 @@ struct EvaluateOptions {
   std::string reward = "brightness";
   double ratio = 0;  // lambda / beta of the oracle
   std::int64_t chosen = 0, count = 1000, seed = 777, steps = 32;
+  std::int64_t shard = implicit_diffusion::default_shard;
+  std::string grid = "log-linear";
   std::uint64_t threads = 0;
   bool portable_bits = false;
 };

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -66,7 +67,21 @@ void add_number(CLI::App* command, const char* name, std::int64_t& number, std::
                 const std::string& help) {
   command->add_option(name, number, help)->type_name("N")->check(CLI::Range(least, most).description(""));
 }
+void add_grid(CLI::App* command, std::string& grid, const char* whose) {
+  command
+      ->add_option("--grid", grid,
+                   fmt::format("noise levels{}: log-linear, uniform or cosine (default: log-linear)", whose))
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"log-linear", "uniform", "cosine"}).description(""));
+}
 constexpr std::int64_t many = 1'000'000, largest = std::numeric_limits<std::int64_t>::max();
+
+void add_shard(CLI::App* command, std::int64_t& shard) {
+  add_number(command, "--shard", shard, 1, many,
+             fmt::format("samples that are evaluated together on one thread; results depend on it in the last digits "
+                         "(default: {})",
+                         shard));
+}
 
 void add_sample(CommandLine& line) {
   const auto [command, o] =
@@ -77,21 +92,19 @@ void add_sample(CommandLine& line) {
   command
       ->add_option("--labels", o->labels, "labels of the samples, repeated as often as needed (default: all in turn)")
       ->type_name("L,L,...")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(CLI::Range(std::int64_t{0}, largest).description(""));
   command
       ->add_option("--sampler", o->sampler,
                    "sde or ode, the chains of finetuning; ddpm or ddim, as diffusers (default: sde)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"sde", "ode", "ddpm", "ddim"}).description(""));
-  command
-      ->add_option("--grid", o->grid,
-                   "noise levels of sde and ode: log-linear, uniform or cosine (default: log-linear)")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"log-linear", "uniform", "cosine"}).description(""));
+  add_grid(command, o->grid, " of sde and ode");
   add_number(command, "--steps", o->steps, 2, many, "steps of a sample (default: 64, of ddpm and ddim 50)");
   command->add_option("--eta", o->eta, "noise of ddim: 0 has none, 1 that of ddpm (default: 0)")
       ->type_name("X")
       ->check(CLI::Range(0.0, 1.0).description(""));
+  add_shard(command, o->shard);
   add_threads(command, o->threads);
   add_name(command, "--output", o->output, "folder to write samples.png and samples.npy to (default: samples)", "DIR");
   add_name(command, "--noise", o->noise,
@@ -111,10 +124,19 @@ void add_evaluate(CommandLine& line) {
   add_name(command, "--reward", o->reward, "brightness, redness, contrast or class (default: brightness)", "NAME");
   add_number(command, "--class", o->chosen, 0, many, "whose log-probability the reward `class` is (default: 0)");
   command->add_option("--lambda-over-beta", o->ratio, "the oracle: data tilted by this times the reward")
-      ->type_name("X");
+      ->type_name("X")
+      ->check(CLI::Validator(
+          [](const std::string& typed) {
+            double value = 0;
+            return CLI::detail::lexical_cast(typed, value) && std::isfinite(value) ? std::string()
+                                                                                   : typed + " is not a finite number";
+          },
+          ""));
   add_number(command, "--count", o->count, 2, many, "number of samples (default: 1000)");
   add_number(command, "--seed", o->seed, 0, largest, "seed of all random numbers (default: 777)");
-  add_number(command, "--steps", o->steps, 2, many, "steps of a sample, on the log-linear grid (default: 32)");
+  add_number(command, "--steps", o->steps, 2, many, "steps of a sample (default: 32)");
+  add_grid(command, o->grid, "");
+  add_shard(command, o->shard);
   add_threads(command, o->threads);
   add_name(command, "--output", o->output, "JSON file to write (default: evaluation.json)", "FILE");
   add_portable_bits(command, o->portable_bits);

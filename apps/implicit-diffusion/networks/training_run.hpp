@@ -40,6 +40,20 @@ inline void require_same_decay(const implicit_diffusion::io::CheckpointReader& r
                     before));
 }
 
+// What a run begins with beside its configuration, by a text that tells it from any other, such as a hash.
+struct StartedWith {
+  std::string key, what, hash;  // the key that names it, and what it is
+
+  void save(implicit_diffusion::io::CheckpointWriter& to) const { to.put("hash-" + key, hash); }
+  // Throws a usage Error where it is another one than it was.
+  void compare(const implicit_diffusion::io::CheckpointReader& from) const {
+    if (const std::string section = "hash-" + key; from.contains(section) && from.text(section) != hash)
+      throw implicit_diffusion::Error(
+          implicit_diffusion::ErrorKind::usage, key,
+          fmt::format("{} has changed since this run began: --resume needs that of then", what));
+  }
+};
+
 // How often a training writes, and what it trains on, as its column has it.
 struct TrainingRows {
   std::int64_t log_every, checkpoint_every;
@@ -58,13 +72,15 @@ struct TrainingRun {
   implicit_diffusion::LossGradient& gradient;
   Source& source;
   State state;
-  std::function<void(const State&)> every;  // what else is done after a step
+  std::function<void(const State&)> every;  // what else is done after a step; its time is not the training's
+  std::vector<StartedWith> started_with = {};
 
   RowRecorder rows{with_common_columns({"loss", fmt::format("{}_per_second", written.things)}), written.log_every};
   Checkpoints checkpoints{c, context, written.checkpoint_every, std::chrono::minutes(5)};
   Progress::Loop progress{context.progress, context.weight};
   double losses = 0;  // since the last row
   std::int64_t batches = 0, last_step = -1;
+  double aside = 0, trained_for = 0;  // seconds: of `every`, and of all else, up to the last step
   implicit_diffusion::Outcome outcome{};
 
   void run() {
@@ -81,8 +97,7 @@ struct TrainingRun {
   }
 
   double speed() const {
-    const double seconds = rows.seconds();
-    return seconds > 0 ? static_cast<double>(state.step * keys.batch) / seconds : Figures::none;
+    return trained_for > 0 ? static_cast<double>(state.step * keys.batch) / trained_for : Figures::none;
   }
   double mean_loss() const { return batches > 0 ? losses / static_cast<double>(batches) : Figures::none; }
   // The loss in the last row.
@@ -103,27 +118,37 @@ struct TrainingRun {
       ++batches;
     }
     last_step = s.step;
+    trained_for = rows.seconds() - aside;
     const double shown = mean_loss();
     if (rows.is_due(s.step)) {
       rows.add(s.step, row(s), {});
       losses = 0;
       batches = 0;
     }
-    if (every) every(s);
+    if (every) {
+      const double before = rows.seconds();
+      every(s);
+      aside += rows.seconds() - before;
+    }
     checkpoints.write_if_due(s.step, [&](implicit_diffusion::io::CheckpointWriter& w) { return save(w, s); });
     progress(s.step, {},
-             std::isfinite(shown) ? fmt::format("loss {:.4f}  {:.0f} {}/s", shown, speed(), written.things) : "");
+             std::isfinite(shown) ? fmt::format("loss {:.4f}  {:.3g} {}/s", shown, speed(), written.things) : "");
   }
   bool save(implicit_diffusion::io::CheckpointWriter& w, const State& s) const {
+    if (first_nonfinite(s.theta) || !all_finite(s.optimizer.memory())) return false;
     save_parameters(w, s);
     rows.save(w, "last_row");
+    for (const StartedWith& with : started_with) with.save(w);
+    implicit_diffusion::io::save(w, "aside", aside);
     implicit_diffusion::io::save(w, "losses", std::vector<double>{losses, static_cast<double>(batches)});
     implicit_diffusion::io::save(w, "decay", decay_of(keys));
     return true;
   }
   std::int64_t restore(const implicit_diffusion::io::CheckpointReader& r) {
+    for (const StartedWith& with : started_with) with.compare(r);
     restore_parameters(r, state);
     rows.restore(r, 0, "last_row");
+    if (r.contains("aside")) aside = r.number<double>("aside");
     const auto kept = r.numbers<double>("losses");
     if (kept.size() != 2) r.refuse("losses", "has another size");
     losses = kept[0];

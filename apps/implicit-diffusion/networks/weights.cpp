@@ -25,13 +25,13 @@ void save_network(const fs::path& folder, const Json& config, const Layout& layo
 
 TensorParameters load_network(const fs::path& folder, const Layout& layout) {
   const io::SafetensorsReader reader(folder / "model.safetensors");
+  for (const TensorShape& t : layout)  // before memory of that size is asked for
+    if (const io::TensorInfo* info = reader.find(t.name); !info || info->shape != t.shape)
+      throw Error(ErrorKind::data, reader.where(), t.name + ": it is not there in the shape that the network has");
   TensorParameters theta(elements_of(layout), at::kFloat);
   float* to = theta.edit().data_ptr<float>();
   for (const TensorShape& t : layout) {
     const auto size = static_cast<std::size_t>(elements_of(t.shape));
-    const io::TensorInfo* info = reader.find(t.name);
-    if (!info || info->shape != t.shape)
-      throw Error(ErrorKind::data, reader.where(), t.name + ": it is not there in the shape that the network has");
     reader.read_finite(t.name, {to, size});
     to += size;
   }

@@ -30,6 +30,14 @@ struct OptimizerMemory {
   }
 };
 
+// Whether all that it remembers is finite. A gradient that is finite may be too large for its square.
+template <class Theta>
+bool all_finite(const OptimizerMemory<Theta>& memory) {
+  for (const Theta& m : memory.moments)
+    if (first_nonfinite(m)) return false;
+  return true;
+}
+
 // An optimizer that remembers something. Its rule is a struct of options, with a name, with begin<Theta>(), what is
 // remembered before the first step, and with update(theta, gradient, step, memory).
 template <class Rule, class Theta>
