@@ -2,6 +2,7 @@
 
 #include "experiment/common.hpp"
 #include "experiment/console.hpp"
+#include "experiment/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -74,8 +75,7 @@ int CommandLine::parse(int argc, char** argv) {
     print(std::string(e.what()) + "\n");
     return 0;
   } catch (const CLI::ParseError& e) {
-    complain(usage_message(app, e, argc, argv));
-    return exit_usage;
+    return fail(usage_message(app, e, argc, argv), exit_usage);
   }
   if (!exit_code) print_error(app.help());
   return exit_code.value_or(exit_usage);

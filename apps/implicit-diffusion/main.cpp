@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   program::reserve_standard_streams();
   program::keep_command_line(argc, argv);
-  if (!program::is_first()) program::mute();
   try {
+    program::mute(!program::is_first());
     return program::end_processes(program::dispatch(argc, argv));
   } catch (const implicit_diffusion::Error& e) {
     return program::fail(e.what(), program::exit_codes.at(e.kind()));

@@ -146,7 +146,10 @@ int dispatch(int argc, char** argv) {
   // A run is made by all processes that a launcher starts, as are samples of a network, and they are what `bench`
   // measures; everything else is for the first.
   constexpr std::array<std::string_view, 6> for_all{"run", "bench", "pretrain", "finetune", "sample", "evaluate"};
-  if (!is_first() && (argc < 2 || std::ranges::find(for_all, argv[1]) == for_all.end())) return 0;
+  if (argc < 2 || std::ranges::find(for_all, argv[1]) == for_all.end()) {
+    if (!is_first()) return 0;
+    leave_to_first();
+  }
   for (const NetworkCommand& c : network_commands)
     if (argc > 1 && argv[1] == std::string_view(c.name)) become_networks(c.name);
   start_networks();

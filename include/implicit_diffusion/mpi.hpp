@@ -31,6 +31,8 @@ class MpiJob : public Processes {
   virtual void begin_tasks(std::size_t count) = 0;
   // The next task for this process, or `count` where there are no more. May be called by several threads.
   virtual std::size_t next_task() = 0;
+  // No more are handed out, to any of them.
+  virtual void stop_tasks() = 0;
   // What came of a task, for the first process; only it has them when all have ended, empty where a task was not done.
   virtual void put_result(std::size_t task, const std::string& bytes) = 0;
   virtual std::vector<std::string> end_tasks() = 0;
@@ -38,6 +40,7 @@ class MpiJob : public Processes {
 
 struct MpiOptions {
   double timeout = 3600;  // seconds; one that waits longer for another, which does not answer, ends the job
+  std::function<void()> before_abort;  // called by each that ends the job, be it because of another's error
 };
 
 // What the plug-in exports.

@@ -29,8 +29,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-constexpr int data = 0;                                               // the tag of what is exchanged
-enum Watch { ping = 1, pong, failure, ask_task, give_task, result };  // those of messages about the job itself
+constexpr int data = 0;  // the tag of what is exchanged
+// Those of messages about the job itself.
+enum Watch { ping = 1, pong, failure, ask_task, give_task, result, no_more };
 constexpr std::size_t few_ranks = 16;
 
 class Job final : public MpiJob {
@@ -43,24 +44,25 @@ class Job final : public MpiJob {
     rank_ = static_cast<std::size_t>(number);
     MPI_Comm_size(exchange_, &number);
     ranks_ = static_cast<std::size_t>(number);
+    owed_.assign(ranks_, 0);
   }
 
   std::size_t rank() const override { return rank_; }
   std::size_t ranks() const override { return ranks_; }
 
   void send(std::size_t to, std::span<const std::byte> bytes) override {
-    begin();
+    begin(bytes.size());
     add_send(to, bytes);
     wait();
   }
   void receive(std::size_t from, std::span<std::byte> bytes) override {
-    begin();
+    begin(bytes.size());
     add_receive(from, bytes);
     wait();
   }
 
   void broadcast(std::size_t from, std::span<std::byte> bytes) override {
-    begin();
+    begin(bytes.size());
     if (ranks_ > few_ranks) {
       const std::lock_guard lock(mutex_);
       MPI_Ibcast(bytes.data(), size_of(bytes.size()), MPI_BYTE, static_cast<int>(from), exchange_, &add(none));
@@ -74,7 +76,7 @@ class Job final : public MpiJob {
   }
 
   void gather(std::span<const std::size_t> sizes, std::span<std::byte> all) override {
-    begin();
+    begin(ranks_ > few_ranks ? all.size() : std::ranges::max(sizes));
     std::size_t at = 0, own = 0;
     if (ranks_ > few_ranks) {
       counts_.clear();
@@ -142,6 +144,11 @@ class Job final : public MpiJob {
     if (rank_ == 0) {
       left_ = ranks_ - 1;
       server_ = std::thread([this] { serve(); });
+    } else {
+      // A task may take longer than anybody waits for an answer.
+      answering_ = std::jthread([this](const std::stop_token& stop) {
+        for (; !stop.stop_requested(); ::usleep(5000)) look();
+      });
     }
   }
 
@@ -151,6 +158,15 @@ class Job final : public MpiJob {
     std::uint64_t task = 0;
     exchange_with_first(ask_task, {}, &task);
     return static_cast<std::size_t>(task);
+  }
+
+  void stop_tasks() override {
+    if (rank_ == 0) {
+      next_ = count_;
+      return;
+    }
+    const std::lock_guard one(asking_);
+    exchange_with_first(no_more, {}, nullptr);
   }
 
   void put_result(std::size_t task, const std::string& bytes) override {
@@ -175,26 +191,25 @@ class Job final : public MpiJob {
       const std::uint64_t none_left = ~std::uint64_t{0};
       exchange_with_first(result, std::string(reinterpret_cast<const char*>(&none_left), sizeof none_left), nullptr);
     }
-    limited_ = false;
+    answering_ = {};  // from here on, this one answers while it waits
+    others_work_ = true;
     std::vector<char> all(ranks_);
     gather(std::vector<std::size_t>(ranks_, 1), std::as_writable_bytes(std::span(all)));
-    limited_ = true;
+    others_work_ = false;
     return std::move(results_);
   }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  static int size_of(std::size_t bytes) {
-    if (bytes > INT_MAX) {
-      std::fputs("implicit-diffusion: MPI: a message of more than 2 GiB\n", stderr);
-      MPI_Abort(MPI_COMM_WORLD, 74);
-    }
-    return static_cast<int>(bytes);
+  static int size_of(std::size_t bytes) { return static_cast<int>(bytes); }
+  void require_size(std::size_t bytes) {
+    if (bytes > INT_MAX) fail("MPI: a message of more than 2 GiB", 74);
   }
 
-  // The requests of an exchange, and for whom each waits.
-  void begin() {
+  // The requests of an exchange of at most so many bytes each, and for whom each waits.
+  void begin(std::size_t bytes) {
+    require_size(bytes);
     requests_.clear();
     peers_.clear();
   }
@@ -224,7 +239,7 @@ class Job final : public MpiJob {
     for (int i = 0; i < 200; ++i)
       if (done()) return;
     const auto since = Clock::now();
-    auto looked = since;
+    auto looked = since, asked = since;
     while (!done()) {
       const auto now = Clock::now();
       const double waited = std::chrono::duration<double>(now - since).count();
@@ -233,7 +248,9 @@ class Job final : public MpiJob {
       if (now - looked < std::chrono::milliseconds(2)) continue;
       looked = now;
       look();
-      if (limited_ && waited > options_.timeout) find_silent(waited);
+      if (!limited_ || waited < options_.timeout || now - asked < std::chrono::seconds(1)) continue;
+      find_silent(waited);
+      asked = Clock::now();
     }
   }
 
@@ -269,47 +286,71 @@ class Job final : public MpiJob {
   // that answers waits itself, and knows better for whom.
   void find_silent(double waited) {
     std::vector<std::size_t> asked;
-    for (std::size_t i = 0; i < peers_.size(); ++i)
-      if (requests_[i] != MPI_REQUEST_NULL)
-        for (std::size_t r = 0; r < ranks_; ++r)
-          if (r != rank_ && (peers_[i] == none || peers_[i] == r) && std::ranges::find(asked, r) == asked.end())
-            asked.push_back(r);
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      int finished = 0;  // MPI_Testall leaves requests as they are until all have finished
+      {
+        const std::lock_guard lock(mutex_);
+        MPI_Request_get_status(requests_[i], &finished, MPI_STATUS_IGNORE);
+      }
+      for (std::size_t r = 0; r < ranks_ && !finished; ++r)
+        if (r != rank_ && (peers_[i] == none || peers_[i] == r) && std::ranges::find(asked, r) == asked.end())
+          asked.push_back(r);
+    }
+    const std::vector<std::size_t> silent = silent_of(asked, [this] { return done(); });
+    if (!silent.empty()) give_up(waited, silent, "which does not answer");
+    // Time enough for one that knows better to say so.
+    if (waited > 2 * options_.timeout + 20 && !others_work_ && !done())
+      give_up(waited, asked, "which answers: all wait for each other");
+  }
+
+  // Those of the ranks asked that do not answer; none where done(), which is called again and again, says that there is
+  // nothing to wait for any more. Answers come in the order of the questions, so a late one to an earlier question is
+  // not taken for one to this.
+  //
+  // Of several who wait for the same one, one should speak, and launchers take a second to end all. So each waits
+  // longer than the rank before, and answers meanwhile.
+  template <class Done>
+  std::vector<std::size_t> silent_of(std::vector<std::size_t> asked, const Done& done) {
     for (const std::size_t r : asked) {
       const std::lock_guard lock(mutex_);
       MPI_Request request;
       MPI_Isend(nullptr, 0, MPI_BYTE, static_cast<int>(r), ping, watch_, &request);
       MPI_Request_free(&request);
+      ++owed_[r];
     }
-    for (const auto begin = Clock::now(); seconds_since(begin) < 0.5 && !asked.empty();) {
+    const double patience = 1 + 1.5 * static_cast<double>(std::min<std::size_t>(rank_, 8));
+    for (const auto begin = Clock::now(); !asked.empty() && seconds_since(begin) < patience; ::usleep(1000)) {
       look();
-      for (std::size_t i = 0; i < asked.size();) {
-        const std::lock_guard lock(mutex_);
-        int there = 0;
-        MPI_Iprobe(static_cast<int>(asked[i]), pong, watch_, &there, MPI_STATUS_IGNORE);
-        if (!there) {
-          ++i;
-          continue;
-        }
-        MPI_Recv(nullptr, 0, MPI_BYTE, static_cast<int>(asked[i]), pong, watch_, MPI_STATUS_IGNORE);
-        asked.erase(asked.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-      if (done()) return;
-      ::usleep(1000);
+      take_answers();
+      std::erase_if(asked, [this](std::size_t r) { return owed_[r] == 0; });
+      if (done()) return {};
     }
-    const bool hopeless = waited > 2 * options_.timeout + 2;  // all wait for each other
-    if (asked.empty() && !hopeless) return;
+    return asked;
+  }
+
+  void take_answers() {
+    const std::lock_guard lock(mutex_);
+    for (;;) {
+      int there = 0;
+      MPI_Status status;
+      MPI_Iprobe(MPI_ANY_SOURCE, pong, watch_, &there, &status);
+      if (!there) return;
+      MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, pong, watch_, MPI_STATUS_IGNORE);
+      --owed_[static_cast<std::size_t>(status.MPI_SOURCE)];
+    }
+  }
+
+  // Not by way of the first one, which may be the one that does not answer.
+  [[noreturn]] void give_up(double waited, const std::vector<std::size_t>& ranks, const char* why) {
     std::string names;
-    for (const std::size_t r : asked) names += (names.empty() ? "" : ", ") + std::to_string(r);
+    for (const std::size_t r : ranks) names += (names.empty() ? "" : ", ") + std::to_string(r);
     char line[512];
-    std::snprintf(line, sizeof line, "MPI: rank %zu waited %.0f s for rank %s, which does not answer", rank_, waited,
-                  asked.empty() ? "unknown" : names.c_str());
-    // Not by way of the first one, which may be the one that does not answer; others who wait for it let one speak, as
-    // launchers take a second to end all.
-    ::usleep(static_cast<useconds_t>(1'500'000 * std::min<std::size_t>(rank_, 8)));
+    std::snprintf(line, sizeof line, "MPI: rank %zu waited %.0f s for rank %s, %s", rank_, waited, names.c_str(), why);
     say_and_abort(line, 74);
   }
 
-  [[noreturn]] static void say_and_abort(const std::string& line, int code) {
+  [[noreturn]] void say_and_abort(const std::string& line, int code) {
+    if (options_.before_abort) options_.before_abort();
     std::fprintf(stderr, "implicit-diffusion: %s\n", line.c_str());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, code);
@@ -318,6 +359,7 @@ class Job final : public MpiJob {
 
   // One question at a time to the thread of the first process that hands out tasks, which answers each.
   void exchange_with_first(int tag, const std::string& message, std::uint64_t* answer) {
+    require_size(message.size());
     std::uint64_t received = 0;
     MPI_Request requests[2];
     {
@@ -325,57 +367,81 @@ class Job final : public MpiJob {
       MPI_Isend(message.data(), size_of(message.size()), MPI_BYTE, 0, tag, watch_, &requests[0]);
       MPI_Irecv(&received, sizeof received, MPI_BYTE, 0, give_task, watch_, &requests[1]);
     }
-    for (int flag = 0;;) {
-      {
-        const std::lock_guard lock(mutex_);
-        MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
-      }
-      if (flag) break;
+    const auto is_answered = [&] {
+      const std::lock_guard lock(mutex_);
+      int flag = 0;
+      MPI_Testall(2, requests, &flag, MPI_STATUSES_IGNORE);
+      return flag != 0;
+    };
+    const auto since = Clock::now();
+    for (auto asked = since; !is_answered(); ::usleep(500)) {
       look();
-      ::usleep(500);
+      if (seconds_since(since) < options_.timeout || seconds_since(asked) < 1) continue;
+      if (!silent_of({0}, is_answered).empty()) give_up(seconds_since(since), {0}, "which does not answer");
+      asked = Clock::now();
     }
     if (answer) *answer = received;
   }
 
   void serve() {
-    while (left_ > 0) {
-      bool idle = true;
-      for (const int tag : {int{ask_task}, int{result}}) {
-        int there = 0;
-        MPI_Status status;
-        const std::lock_guard lock(mutex_);
-        MPI_Iprobe(MPI_ANY_SOURCE, tag, watch_, &there, &status);
-        if (!there) continue;
-        idle = false;
-        int size = 0;
-        MPI_Get_count(&status, MPI_BYTE, &size);
-        std::string message(static_cast<std::size_t>(size), '\0');
-        MPI_Recv(message.data(), size, MPI_BYTE, status.MPI_SOURCE, tag, watch_, MPI_STATUS_IGNORE);
-        std::uint64_t answer = 0;
-        if (tag == ask_task) {
-          answer = std::min<std::uint64_t>(next_++, count_);
-        } else {
-          std::uint64_t task = 0;
-          std::memcpy(&task, message.data(), sizeof task);
-          if (task == ~std::uint64_t{0}) {
-            --left_;
-          } else {
-            const std::lock_guard results(results_mutex_);
-            results_[task] = message.substr(sizeof task);
-          }
-        }
-        MPI_Send(&answer, sizeof answer, MPI_BYTE, status.MPI_SOURCE, give_task, watch_);  // short: it does not wait
-      }
+    std::vector<std::size_t> others;
+    for (std::size_t r = 1; r < ranks_; ++r) others.push_back(r);
+    for (auto asked = Clock::now(); left_ > 0;) {
+      const bool idle = !serve_one();
       look();
       if (idle) ::usleep(1000);
+      const double waited = seconds_since(asked);
+      if (waited < std::max(1.0, options_.timeout)) continue;
+      const auto silent = silent_of(others, [this] {
+        while (serve_one()) continue;
+        return left_ == 0;
+      });
+      if (!silent.empty()) give_up(waited, silent, "which does not answer");
+      asked = Clock::now();
     }
+  }
+
+  // Takes one message of each kind; false where there was none.
+  bool serve_one() {
+    bool found = false;
+    for (const int tag : {int{ask_task}, int{result}, int{no_more}}) {
+      int there = 0;
+      MPI_Status status;
+      const std::lock_guard lock(mutex_);
+      MPI_Iprobe(MPI_ANY_SOURCE, tag, watch_, &there, &status);
+      if (!there) continue;
+      found = true;
+      int size = 0;
+      MPI_Get_count(&status, MPI_BYTE, &size);
+      std::string message(static_cast<std::size_t>(size), '\0');
+      MPI_Recv(message.data(), size, MPI_BYTE, status.MPI_SOURCE, tag, watch_, MPI_STATUS_IGNORE);
+      std::uint64_t answer = 0;
+      if (tag == ask_task) {
+        answer = std::min<std::uint64_t>(next_++, count_);
+      } else if (tag == no_more) {
+        next_ = count_;
+      } else {
+        std::uint64_t task = 0;
+        std::memcpy(&task, message.data(), sizeof task);
+        if (task == ~std::uint64_t{0}) {
+          --left_;
+        } else {
+          const std::lock_guard results(results_mutex_);
+          results_[task] = message.substr(sizeof task);
+        }
+      }
+      MPI_Send(&answer, sizeof answer, MPI_BYTE, status.MPI_SOURCE, give_task, watch_);  // short: it does not wait
+    }
+    return found;
   }
 
   MpiOptions options_;
   MPI_Comm exchange_ = MPI_COMM_NULL, watch_ = MPI_COMM_NULL;
   std::size_t rank_ = 0, ranks_ = 1;
-  std::mutex mutex_;  // of calls of MPI
-  bool limited_ = true;
+  std::mutex mutex_;               // of calls of MPI
+  bool limited_ = true;            // it waits no longer than the timeout for one that does not answer,
+  bool others_work_ = false;       // and any time for those that do
+  std::vector<std::size_t> owed_;  // answers to pings that have not come yet, of each rank
   std::vector<MPI_Request> requests_;
   std::vector<std::size_t> peers_;
   std::vector<int> counts_, places_;
@@ -385,6 +451,7 @@ class Job final : public MpiJob {
   std::atomic<std::size_t> next_{0};
   std::size_t left_ = 0;  // ranks that have not ended theirs
   std::thread server_;
+  std::jthread answering_;  // to pings, of the other ranks
   std::mutex asking_, results_mutex_;
   std::vector<std::string> results_;
 };

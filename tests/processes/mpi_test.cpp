@@ -35,6 +35,16 @@ Result run_job(const Job& job, const fs::path& folder, const Words& words,
   return Process(launch_of(job, folder, words, environment)).wait();
 }
 
+// Processes that are each given words of their own.
+Launch apart(const fs::path& folder, const std::vector<Words>& each) {
+  Launch job = launch_of({2, 1}, folder, {});
+  job.arguments = {"--oversubscribe", "--bind-to", "none"};
+  for (const Words& words : each)
+    job.arguments = job.arguments + Words{"-n", "1", IMPLICIT_DIFFUSION_PROGRAM} + words + Words{":"};
+  job.arguments.pop_back();
+  return job;
+}
+
 // metrics.csv without the seconds, and what is measured by them.
 std::string without_seconds(const fs::path& file) {
   std::string kept;
@@ -45,7 +55,7 @@ std::string without_seconds(const fs::path& file) {
     std::size_t column = 0;
     std::istringstream cells(line);
     for (std::string cell; std::getline(cells, cell, ',');) {
-      if (header) timed.push_back(cell == "seconds" || cell == "images_per_second");
+      if (header) timed.push_back(cell == "seconds" || cell.ends_with("_per_second"));
       if (!timed[column++]) kept += cell + ",";
     }
     kept += "\n";
@@ -390,6 +400,57 @@ TEST(Mpi, OtherCommandsSpeakOnce) {
   EXPECT_EQ(several.out, one.out);
 }
 
+// The other processes of a command that the first makes alone have ended: nothing waits for them.
+TEST(Mpi, AnErrorOfAnyCommandIsOneLine) {
+  const Folder folder;
+  struct Row {
+    Words words;
+    int code;
+  };
+  for (const Row& row :
+       {Row{{"check", "nothing"}, 2}, Row{{"report", "nothing"}, 66}, Row{{"show-model", "nothing"}, 66},
+        Row{{"show-data", "nothing"}, 66}, Row{{"verify-model", "nothing", "nothing"}, 66},
+        Row{{"list", "--nothing"}, 2}, Row{{"nothing"}, 2}, Row{{"run", "--nothing"}, 2},
+        Row{{"bench", "--only", "nothing"}, 2}, Row{{"sample", "nothing"}, 66}, Row{{"evaluate", "nothing"}, 66},
+        Row{{"pretrain", "nothing"}, 2}, Row{{"finetune", "nothing"}, 2}}) {
+#ifndef IMPLICIT_DIFFUSION_NETWORKS
+    if (row.words[0] != "check" && row.code == 66 && !row.words[0].starts_with("show") && row.words[0] != "report")
+      continue;
+#endif
+    const Result r = Process(apart(folder.path(), {row.words, row.words})).wait(30);
+    EXPECT_EQ(r.code, row.code) << row.words[0] << ": " << r.err;
+    EXPECT_EQ(our_lines(r.err).size(), 1U) << row.words[0] << ": " << r.err;
+  }
+}
+
+// Processes that were asked for different things would mix them, or wait for what the others do not send.
+TEST(Mpi, AllMustBeAskedForTheSame) {
+  const Folder folder;
+  const Words run{"run", "langevin-reward", "--steps", "20", "--quiet"};
+  struct Row {
+    Words words;
+    const char* says;
+  };
+  for (const Row& row : {Row{run + Words{"--seed", "1"},
+                             "process 1 was given another command or configuration: 'seed = 1' there, 'seed = "
+                             "0' on the first; all need the same, and --repeats makes independent runs"},
+                         Row{{"run", "langevin-reward", "--steps", "30"}, "'steps = 30' there"},
+                         Row{run + Words{"--set", "particles=77"}, "'particles = 77' there"},
+                         Row{run + Words{"--repeats", "2"}, "'--repeats = 2' there, '--repeats = 1' on the first"},
+                         Row{run + Words{"--output", "elsewhere"}, "'--output = elsewhere' there"},
+                         Row{run + Words{"--overwrite"}, "'--overwrite = true' there"},
+                         Row{run + Words{"--resume"}, "'--resume = true' there"},
+                         Row{{"bench"}, "'command = bench' there, 'command = run' on the first"},
+                         Row{run + Words{"--nothing"}, "--nothing: unknown option"}}) {
+    const Result r = Process(apart(folder.path(), {run, row.words})).wait(30);
+    EXPECT_EQ(r.code, 2) << r.err;
+    const auto lines = our_lines(r.err);
+    ASSERT_EQ(lines.size(), 1U) << r.err;
+    EXPECT_NE(lines[0].find(row.says), std::string::npos) << lines[0];
+  }
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 // Waits until a run has a checkpoint; its ranks then.
 std::vector<pid_t> wait_for_checkpoint(const fs::path& run, std::size_t ranks) {
   for (int i = 0; i < 3000; ++i) {
@@ -398,6 +459,19 @@ std::vector<pid_t> wait_for_checkpoint(const fs::path& run, std::size_t ranks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ADD_FAILURE() << "the run did not get going";
+  return {};
+}
+
+// The same of several runs, each in a folder of its own: until so many have a checkpoint.
+std::vector<pid_t> wait_for_runs(const fs::path& folder, std::size_t ranks) {
+  for (int i = 0; i < 3000; ++i) {
+    std::size_t begun = 0;
+    for (const fs::path& run : io::list_directory(folder)) begun += !io::list_directory(run / "checkpoints").empty();
+    const auto found = ranks_in(folder.parent_path());
+    if (found.size() == ranks && begun >= ranks) return found;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ADD_FAILURE() << "the runs did not get going";
   return {};
 }
 
@@ -460,24 +534,74 @@ TEST(Mpi, SigusrWritesTheStateAndEnds) {
                          ("step-" + std::to_string(s["steps"].get<std::int64_t>()) + ".checkpoint")));
 }
 
-// One that is stopped is not waited for forever: the others say for whom they waited.
-TEST(Mpi, AProcessThatDoesNotAnswerEndsTheJob) {
+// SIGUSR1 to one of them, which works on a run of its own: no more runs are begun, and the exit code is the same.
+TEST(Mpi, ASignalToOneProcessStopsTheRepeats) {
   const Folder folder;
-  for (const std::size_t silent : {0, 2}) {
-    const std::string output = "hung-" + std::to_string(silent);
-    Process p(launch_of({3, 1}, folder.path(), long_run + Words{"--steps", "100000000", "--output", output},
-                        {"IMPLICIT_DIFFUSION_MPI_TIMEOUT=3"}));
-    const auto ranks = wait_for_checkpoint(folder.path() / output, 3);
-    ASSERT_EQ(ranks.size(), 3U);
-    ::kill(ranks[silent], SIGSTOP);
-    const Result r = p.wait(30);
-    ::kill(ranks[silent], SIGKILL);
-    EXPECT_EQ(r.code, 74) << r.err;
-    const auto lines = our_lines(r.err);
-    ASSERT_EQ(lines.size(), 1U) << r.err;
-    EXPECT_NE(lines[0].find("for rank " + std::to_string(silent) + ", which does not answer"), std::string::npos)
-        << lines[0];
-  }
+  Process p(
+      launch_of({2, 1}, folder.path(), long_run + Words{"--steps", "20000", "--output", "several", "--repeats", "8"}));
+  const auto ranks = wait_for_runs(folder.path() / "several", 2);
+  ASSERT_EQ(ranks.size(), 2U);
+  ::kill(ranks[1], SIGUSR1);
+  const Result r = p.wait(60);
+  EXPECT_EQ(r.code, 143) << r.err;
+  EXPECT_EQ(Json::parse(io::read_file(folder.path() / "several" / "summary.json"))["status"], "interrupted");
+  EXPECT_FALSE(fs::exists(folder.path() / "several" / "seed-7"));
+}
+
+// Stops one of the processes of a run; the line that names it ends the job.
+void expect_to_name_the_silent(std::size_t ranks, std::size_t silent, const Words& more) {
+  const Folder folder;
+  const std::string what = std::to_string(silent) + " of " + std::to_string(ranks);
+  Process p(launch_of({ranks, 1}, folder.path(), long_run + Words{"--steps", "100000000", "--output", "hung"} + more,
+                      {"IMPLICIT_DIFFUSION_MPI_TIMEOUT=3"}));
+  const auto found =
+      more.empty() ? wait_for_checkpoint(folder.path() / "hung", ranks) : wait_for_runs(folder.path() / "hung", ranks);
+  ASSERT_EQ(found.size(), ranks) << what;
+  ::kill(found[silent], SIGSTOP);
+  const Result r = p.wait(40);
+  ::kill(found[silent], SIGKILL);
+  EXPECT_EQ(r.code, 74) << what << ": " << r.err;
+  const auto lines = our_lines(r.err);
+  ASSERT_EQ(lines.size(), 1U) << what << ": " << r.err;
+  EXPECT_NE(lines[0].find("for rank " + std::to_string(silent) + ", which does not answer"), std::string::npos)
+      << what << ": " << lines[0];
+}
+
+// One that is stopped is not waited for forever: the others say for whom they waited, and not for each other.
+TEST(Mpi, AProcessThatDoesNotAnswerEndsTheJob) {
+  for (const auto& [ranks, silent] : {std::pair<std::size_t, std::size_t>{3, 0}, {3, 1}, {3, 2}, {4, 1}, {4, 2}})
+    expect_to_name_the_silent(ranks, silent, {});
+}
+
+// Nor while each makes a run of its own, which may take longer than the others wait for an answer.
+TEST(Mpi, AProcessWithARunOfItsOwnMustAnswerToo) { expect_to_name_the_silent(3, 1, {"--repeats", "3"}); }
+
+TEST(Mpi, LongRunsOfOthersAreWaitedFor) {
+  const Folder folder;
+  const Result r =
+      run_job({2, 1}, folder.path(),
+              Words{"run"} + reward + Words{"--steps", "30000", "--repeats", "2", "--quiet", "--no-report"},
+              {"IMPLICIT_DIFFUSION_MPI_TIMEOUT=0"});
+  EXPECT_EQ(r.code, 0) << r.err;
+}
+
+// An error on another process than the one that has made the folder: it goes, as with one process.
+TEST(Mpi, AnErrorBeforeTheFirstResultLeavesNoFolder) {
+  const Folder folder;
+  const Words words{"run",     "langevin-reward", "--set",   "particles=30000000",
+                    "--set",   "thresholds=[]",   "--steps", "2",
+                    "--quiet", "--threads",       "1"};
+  Launch job = apart(folder.path(), {words, words});
+  // The second has too little memory for its part.
+  const auto second = std::ranges::find(job.arguments, ":") + 3;
+  *second = "/bin/sh";
+  job.arguments.insert(second + 1, {"-c", "ulimit -v 300000; exec \"$0\" \"$@\"", IMPLICIT_DIFFUSION_PROGRAM});
+  const Result r = Process(job).wait();
+  EXPECT_EQ(r.code, 74) << r.err;
+  const auto lines = our_lines(r.err);
+  ASSERT_EQ(lines.size(), 1U) << r.err;
+  EXPECT_NE(lines[0].find("memory"), std::string::npos) << lines[0];
+  EXPECT_FALSE(fs::exists(folder.path() / "runs"));
 }
 
 // Without its plug-in, or where MPI does not connect what a launcher has started, no copies of a run are made.
@@ -500,6 +624,15 @@ TEST(Mpi, CopiesOfARunAreRefused) {
   EXPECT_EQ(r.code, 2);
   EXPECT_NE(r.err.find("--mpi=pmix"), std::string::npos) << r.err;
   EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+  for (const auto& [variable, says] :
+       {std::pair{"PMIX_RANK=1", "this is process 1 of several"},
+        std::pair{"OMPI_COMM_WORLD_SIZE=abc", "OMPI_COMM_WORLD_SIZE: 'abc' in the environment is not a number"},
+        std::pair{"OMPI_COMM_WORLD_SIZE=-2", "OMPI_COMM_WORLD_SIZE: '-2' in the environment is not a number"}}) {
+    r = Process({.arguments = {"run", "langevin-reward"}, .folder = folder.path(), .environment = {variable}}).wait();
+    EXPECT_EQ(r.code, 2) << variable;
+    EXPECT_TRUE(is_error_line(r.err, {says})) << r.err;
+    EXPECT_FALSE(fs::exists(folder.path() / "runs"));
+  }
 }
 
 }  // namespace

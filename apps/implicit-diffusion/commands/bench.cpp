@@ -282,9 +282,13 @@ std::string finite_gradients() {
 
 int bench(const BenchOptions& o) {
   choose_isa(o.isa);
-  if (!o.only.empty() && o.only != "particles") become_networks("bench --only " + o.only);
+  if (!o.only.empty() && o.only != "particles") {
+    if (!is_first()) return 0;
+    leave_to_first();
+    become_networks("bench --only " + o.only);
+  }
   if (has_networks()) return bench_networks(o.only);
-  start_processes();
+  start_processes({"bench", {{"--isa", o.isa ? std::string(to_string(*o.isa)) : ""}}, {}});
   if (processes()) return bench_processes();
   std::string text = fmt::format("{}, {} cores, kernels {}; ns for each particle and step, medians of 9\n",
                                  processor_name(), std::thread::hardware_concurrency(), to_string(active_isa()));

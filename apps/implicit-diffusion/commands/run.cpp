@@ -56,7 +56,14 @@ int run_changed(const RunOptions& o, const std::vector<Override>& changes, const
     return 0;
   }
   if (experiment->needs_networks()) become_networks(experiment->common().experiment);
-  start_processes();
+  start_processes({prefix.empty() ? "run" : prefix.substr(0, prefix.size() - 1),
+                   {{"--output", o.output},
+                    {"--repeats", to_toml(static_cast<std::int64_t>(o.repeats))},
+                    {"--overwrite", to_toml(o.overwrite)},
+                    {"--resume", to_toml(o.resume)},
+                    {"--quick", to_toml(o.quick)},
+                    {"--portable-bits", to_toml(o.portable_bits)}},
+                   experiment->common().resolved.text()});
   if (prefix.empty() || !o.output.empty()) return experiment->run(o);
   RunOptions named = o;
   const Common& c = experiment->common();

@@ -181,6 +181,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
                       rows[order[k]] = unpack_row(e.settings[order[k]].configuration, message);
                     }});
   progress.finish();
+  const int signal = interrupt.signal(processes());
   if (!is_first()) return 0;
   if (o.resume) write_configuration(folder.path, e);
 
@@ -197,7 +198,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
   s.more["peak_memory_bytes"] = peak_memory_bytes();
   io::write_file(folder.path / "summary.json", to_json(s));
 
-  const int code = exit_code(s.status, interrupt.signal());
+  const int code = exit_code(s.status, signal);
   if (trained == "diverged") {
     complain(fmt::format("{}: {}", e.experiment, describe_divergence({.configuration = &e.single, .trained = false})));
     return code;

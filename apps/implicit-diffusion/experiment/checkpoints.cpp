@@ -17,8 +17,9 @@ namespace {
 // over. Says, unless `quiet`, where there is none.
 std::optional<io::CheckpointReader> newest_checkpoint(const Common& c, const std::filesystem::path& run, bool quiet,
                                                       Processes* processes = nullptr) {
-  auto newest = io::newest_checkpoint(
-      run / "checkpoints", [](const std::string& why) { complain(why + "; an older one is tried"); }, processes);
+  // Of a run that this process makes alone, nobody else can say it.
+  const auto refused = [&](const std::string& why) { complain(why + "; an older one is tried", processes == nullptr); };
+  auto newest = io::newest_checkpoint(run / "checkpoints", refused, processes);
   if (newest && newest->text("configuration") != c.without_steps())
     newest->refuse("configuration", "is not that of this run");
   if (!newest && !quiet)

@@ -1,5 +1,7 @@
 #include "experiment/common.hpp"
 
+#include "implicit_diffusion/io/text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,6 +76,16 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 // Edit distance with neighbouring letters exchanged counted once.
+std::pair<std::string, std::string> first_difference(const std::string& one, const std::string& other) {
+  const std::vector<std::string> a = split(one, '\n'), b = split(other, '\n');
+  const auto [in_one, in_other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  constexpr std::size_t longest = 60;
+  const auto line = [](auto at, auto end) {
+    return at != end ? implicit_diffusion::io::excerpt(*at, longest) : std::string("nothing more");
+  };
+  return {line(in_one, a.end()), line(in_other, b.end())};
+}
+
 std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words) {
   std::optional<std::string> best;
   std::size_t least = std::max<std::size_t>(2, typed.size() / 3) + 1;

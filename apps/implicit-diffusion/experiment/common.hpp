@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace program {
@@ -76,6 +77,9 @@ struct RunOptions : ExperimentOptions {
 
 // The pieces between those letters; what ends with one has no empty piece behind it.
 std::vector<std::string> split(const std::string& text, char at);
+
+// The first lines in which two texts differ, in quotes and short; "nothing more" of one that has ended.
+std::pair<std::string, std::string> first_difference(const std::string& one, const std::string& other);
 
 // The word among these that is closest to what was typed, if one is close.
 std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& words);

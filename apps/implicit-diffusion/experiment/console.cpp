@@ -16,7 +16,7 @@ namespace {
 bool muted = false;
 }
 
-void mute() { muted = true; }
+void mute(bool silent) { muted = silent; }
 
 void print(const std::string& text) {
   std::size_t done = muted ? text.size() : 0;
@@ -51,6 +51,8 @@ std::string to_line(const std::string& message) {
   return shortened(implicit_diffusion::io::printable(message, message.size()));
 }
 
-void complain(const std::string& message) { print_error(fmt::format("implicit-diffusion: {}\n", to_line(message))); }
+void complain(const std::string& message, bool even_if_muted) {
+  if (!muted || even_if_muted) std::fputs(fmt::format("implicit-diffusion: {}\n", to_line(message)).c_str(), stderr);
+}
 
 }  // namespace program

@@ -11,15 +11,15 @@ inline constexpr int exit_usage = 2;
 inline constexpr int exit_diverged = 70;
 inline constexpr int exit_io = 74;
 
-// After this, nothing is written any more: of several processes one speaks.
-void mute();
+// After this, nothing is written any more, or it is again: of several processes one speaks.
+void mute(bool silent);
 
 // Writes text to stdout, all of it. Throws an io Error where that fails.
 void print(const std::string& text);
 // Writes text to stderr. Where that fails there is nobody left to tell.
 void print_error(const std::string& text);
 // One line on stderr: `implicit-diffusion: ` and the message.
-void complain(const std::string& message);
+void complain(const std::string& message, bool even_if_muted = false);
 // The message as it is there: printable, and not too long.
 std::string to_line(const std::string& message);
 

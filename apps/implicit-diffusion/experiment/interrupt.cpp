@@ -49,4 +49,8 @@ Interrupt::~Interrupt() {
   waiter_.join();
 }
 
+int Interrupt::signal(Processes* processes) const {
+  return static_cast<int>(largest_over(processes, static_cast<std::uint64_t>(signal_.load())));
+}
+
 }  // namespace program

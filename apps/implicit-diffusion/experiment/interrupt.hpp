@@ -3,6 +3,8 @@
 // ends the program at once. SIGUSR1, which launchers of several processes pass on, counts as SIGTERM there.
 #pragma once
 
+#include "implicit_diffusion/processes.hpp"
+
 #include <atomic>
 #include <stop_token>
 #include <thread>
@@ -16,7 +18,8 @@ class Interrupt {
   ~Interrupt();
 
   std::stop_token token() const { return source_.get_token(); }
-  int signal() const { return signal_; }  // 0: none came
+  // 0: none came. Of several processes, which all ask, the largest that came to any.
+  int signal(implicit_diffusion::Processes* processes) const;
 
  private:
   std::stop_source source_;

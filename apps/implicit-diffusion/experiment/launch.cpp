@@ -1,7 +1,10 @@
 #include "experiment/launch.hpp"
 
+#include "experiment/common.hpp"
 #include "experiment/console.hpp"
+#include "experiment/together.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/text.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -15,7 +18,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string_view>
+#include <utility>
 
 namespace program {
 namespace {
@@ -23,15 +28,19 @@ namespace {
 using namespace implicit_diffusion;
 
 MpiJob* job = nullptr;
-bool tried = false;  // to start it, which can be done once
+std::function<void()> undo;  // what this process has begun, should another's error end the job
+bool tried = false;          // to start it, which can be done once
 
+// Throws a usage Error where the variable is no number: what a launcher says must not be taken for nothing.
 std::optional<std::size_t> number_in(const char* name) {
   const char* text = std::getenv(name);
   if (!text) return std::nullopt;
   const std::string_view all(text);
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(all.data(), all.data() + all.size(), number);
-  return error == std::errc() && end == all.data() + all.size() ? std::optional(number) : std::nullopt;
+  if (error != std::errc() || end != all.data() + all.size())
+    throw Error(ErrorKind::usage, name, fmt::format("{} in the environment is not a number", io::excerpt(all)));
+  return number;
 }
 
 // Beside the program, or where it was installed to.
@@ -45,6 +54,11 @@ void* load_plugin(std::string& why) {
     why = ::dlerror();
   }
   return nullptr;
+}
+
+void* symbol(void* plugin, const char* name) {
+  if (void* found = ::dlsym(plugin, name)) return found;
+  throw Error(ErrorKind::usage, "MPI", fmt::format("the plug-in is not that of this program: {}", ::dlerror()));
 }
 
 }  // namespace
@@ -82,7 +96,9 @@ std::size_t ranks_on_machine() {
 
 MpiJob* processes() { return job; }
 
-void start_processes() {
+namespace {
+
+void connect() {
   const std::optional<Launch> launch = launched();
   if (!launch || tried) return;
   tried = true;
@@ -101,7 +117,10 @@ void start_processes() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   MpiOptions options;
   if (const auto seconds = number_in("IMPLICIT_DIFFUSION_MPI_TIMEOUT")) options.timeout = static_cast<double>(*seconds);
-  job = reinterpret_cast<StartMpi*>(::dlsym(plugin, start_mpi))(options);
+  options.before_abort = [] {
+    if (undo) undo();
+  };
+  job = reinterpret_cast<StartMpi*>(symbol(plugin, start_mpi))(options);
   if (const std::size_t ranks = job->ranks(); launch->ranks != 0 && ranks != launch->ranks) {
     end_processes(0);
     throw Error(ErrorKind::usage, "MPI",
@@ -109,8 +128,47 @@ void start_processes() {
                             "be missing",
                             launch->ranks, ranks));
   }
-  if (job->ranks() == 1) end_processes(0);
+  if (job->ranks() > 1) return;
+  end_processes(0);
+  if (launch->rank == 0) return;
+  mute(false);  // there is no first one that could say it
+  throw Error(ErrorKind::usage, "MPI",
+              fmt::format("the environment says that this is process {} of several (PMIX_RANK), and MPI connects it to "
+                          "none",
+                          launch->rank));
 }
+
+// Throws a usage Error on all where one of them was asked for something else than the first.
+void require_same(const Request& request) {
+  std::string here = fmt::format("command = {}\nversion = {}", request.command, IMPLICIT_DIFFUSION_VERSION);
+  for (const auto& [key, value] : request.options) here += fmt::format("\n{} = {}", key, value);
+  here += "\n" + request.configuration;
+  const std::string first = from_first(job, [&] { return here; });
+  std::string difference;
+  if (here != first) {
+    const auto [there, own] = first_difference(first, here);
+    difference = fmt::format("{} there, {} on the first", own, there);
+  }
+  const std::vector<std::string> differences = from_all(job, difference);
+  for (std::size_t r = 0; r < differences.size(); ++r)
+    if (!differences[r].empty())
+      throw Error(ErrorKind::usage, "MPI",
+                  fmt::format("process {} was given another command or configuration: {}; all need the same, and "
+                              "--repeats makes independent runs",
+                              r, differences[r]));
+}
+
+}  // namespace
+
+void start_processes(const Request& request) {
+  if (tried) return;
+  connect();
+  if (job) require_same(request);
+}
+
+void when_aborted(std::function<void()> what) { undo = std::move(what); }
+
+void leave_to_first() { tried = true; }
 
 int end_processes(int code) {
   if (job) job->finish();
@@ -122,7 +180,7 @@ int end_processes(int code) {
 
 int fail(const std::string& line, int code) {
   if (!tried) try {
-      start_processes();
+      connect();
     } catch (const std::exception&) {
       // then each is alone: the first one says what it has to say
     }
@@ -134,7 +192,7 @@ int fail(const std::string& line, int code) {
 std::string describe_plugin() {
   std::string why;
   void* plugin = load_plugin(why);
-  return plugin ? reinterpret_cast<DescribeMpi*>(::dlsym(plugin, describe_mpi))() : why;
+  return plugin ? reinterpret_cast<DescribeMpi*>(symbol(plugin, describe_mpi))() : why;
 }
 
 }  // namespace program

@@ -153,15 +153,6 @@ void remove_run(const fs::path& folder, bool with_configuration) {
   if (with_configuration) remove_file(folder / configuration_file);
 }
 
-// The first line in which two configurations differ, in words.
-std::string first_difference(const std::string& there, const std::string& here) {
-  const std::vector<std::string> a = split(there, '\n'), b = split(here, '\n');
-  const auto [one, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  constexpr std::size_t longest = 60;
-  return fmt::format(": {} there, {} here", one != a.end() ? io::excerpt(*one, longest) : "nothing more",
-                     other != b.end() ? io::excerpt(*other, longest) : "nothing more");
-}
-
 }  // namespace
 
 std::string_view to_string(Status status) {
@@ -221,13 +212,19 @@ OpenFolder::OpenFolder(const RunOptions& o, const Common& c) : path(output_folde
     }
     return "";
   });
+  when_aborted([this] { undo(); });
 }
 
 OpenFolder::Undo::~Undo() {
-  if (std::uncaught_exceptions() == exceptions || !folder.lock_ || !folder.lock_->is_there()) return;
+  when_aborted({});
+  if (std::uncaught_exceptions() != exceptions) folder.undo();
+}
+
+void OpenFolder::undo() const {
+  if (!lock_ || !lock_->is_there()) return;
   try {
-    if (folder.is_new_ && !has_result(folder.path)) remove_run(folder.path, true);
-    for (const fs::path& p : folder.made_) remove_if_empty(p);
+    if (is_new_ && !has_result(path)) remove_run(path, true);
+    for (const fs::path& p : made_) remove_if_empty(p);
   } catch (const std::exception&) {
     // what cannot be removed stays; the exception that is on its way says what went wrong
   }
@@ -262,10 +259,13 @@ void OpenFolder::resume(const Common& c) {
   clean(path);
   Common there;
   there.resolved = ResolvedConfiguration::from_text(io::read_file(file));
-  if (there.without_steps() != c.without_steps())
+  if (there.without_steps() != c.without_steps()) {
+    const auto [saved, wanted] = first_difference(there.without_steps(), c.without_steps());
     throw Error(ErrorKind::usage, "--resume",
-                fmt::format("{} is of another configuration{}; only steps, --threads and --isa may differ",
-                            io::display(file), first_difference(there.without_steps(), c.without_steps())));
+                fmt::format("{} is of another configuration: {} there, {} here; only steps, --threads and --isa may "
+                            "differ",
+                            io::display(file), saved, wanted));
+  }
 }
 
 void close_run(const fs::path& folder, const std::string& table, const RunOptions& o, const Experiment& experiment) {

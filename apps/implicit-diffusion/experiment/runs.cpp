@@ -81,13 +81,14 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
       },
       finished_runs(results));
   progress.finish();
+  const int signal = interrupt.signal(processes());
   if (!is_first()) return 0;
   if (o.resume) write_configuration(folder, first);
 
   std::vector<Summary> summaries;
   for (const auto& r : results)
     if (r) summaries.push_back(r->summary);
-  if (summaries.empty()) return 128 + interrupt.signal();
+  if (summaries.empty()) return 128 + signal;
   Summary over = summary_over(summaries);
   if (summaries.size() < seeds.size() && over.status == "completed") over.status = "interrupted";
   over.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -103,7 +104,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
       complain(fmt::format("{}: {}", first.experiment, r->complaints.front()));
       break;
     }
-  return exit_code(over.status, interrupt.signal());
+  return exit_code(over.status, signal);
 }
 
 }  // namespace
@@ -187,6 +188,7 @@ void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool r
       } catch (const Error& e) {
         job->put_result(i, failed + pack(e));
       }
+    if (stop.stop_requested()) job->stop_tasks();  // whichever of them was asked to stop
   });
   const std::vector<std::string> messages = job->end_tasks();
   std::optional<Error> failure;
@@ -252,11 +254,11 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
                                 .progress = &progress,
                                 .processes = shared ? processes() : nullptr});
   progress.finish();
-  const auto signal = largest_over(shared ? processes() : nullptr, static_cast<std::uint64_t>(interrupt.signal()));
+  const int signal = interrupt.signal(shared ? processes() : nullptr);
   if (is_first()) close_run(folder, r.table, o, experiment);
   print_warnings(r.summary.warnings);
   for (const std::string& complaint : r.complaints) complain(fmt::format("{}: {}", c.experiment, complaint));
-  return exit_code(r.summary.status, static_cast<int>(signal));
+  return exit_code(r.summary.status, signal);
 }
 
 }  // namespace program

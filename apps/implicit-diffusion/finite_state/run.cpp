@@ -164,7 +164,7 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   loop(tracks[2], sampler, estimator, spread_population(n, c.ring.states, context.processes), inner);
   const double seconds = parts.seconds();
   std::vector<GradientTiming> timings;
-  if (!context.stop.stop_requested() && context.writes()) {
+  if (!any(context.processes, context.stop.stop_requested()) && context.writes()) {
     timings = time_gradients(c.dense_sizes, {.dense = true});
     const auto banded = time_gradients(c.band_sizes);
     timings.insert(timings.end(), banded.begin(), banded.end());

@@ -97,7 +97,20 @@ int finetune(const FinetuneOptions& o) {
 }
 
 int sample(const SampleOptions& o) {
-  start_processes();
+  start_processes({"sample",
+                   {{"DIR", o.model},
+                    {"--output", o.output},
+                    {"--noise", o.noise},
+                    {"--count", to_toml(o.count)},
+                    {"--seed", to_toml(o.seed)},
+                    {"--steps", to_toml(o.steps)},
+                    {"--labels", to_toml(o.labels)},
+                    {"--sampler", o.sampler},
+                    {"--grid", o.grid},
+                    {"--eta", to_toml(o.eta)},
+                    {"--shard", to_toml(o.shard)},
+                    {"--portable-bits", to_toml(o.portable_bits)}},
+                   {}});
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));
   const Noise noise(static_cast<std::uint64_t>(o.seed));
@@ -142,7 +155,22 @@ int sample(const SampleOptions& o) {
 }
 
 int evaluate(const EvaluateOptions& o) {
-  start_processes();
+  start_processes({"evaluate",
+                   {{"DIR", o.model},
+                    {"--base", o.base},
+                    {"--data", o.data},
+                    {"--classifier", o.classifier},
+                    {"--output", o.output},
+                    {"--reward", o.reward},
+                    {"--lambda-over-beta", to_toml(o.ratio)},
+                    {"--class", to_toml(o.chosen)},
+                    {"--count", to_toml(o.count)},
+                    {"--seed", to_toml(o.seed)},
+                    {"--steps", to_toml(o.steps)},
+                   {"--grid", o.grid},
+                   {"--shard", to_toml(o.shard)},
+                    {"--portable-bits", to_toml(o.portable_bits)}},
+                   {}});
   require_folder_of(o.output);
   const Diffusion model = load_diffusion(o.model);
   Workers workers(threads_of(o.threads));

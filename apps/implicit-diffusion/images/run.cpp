@@ -154,7 +154,7 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
     if (status != "completed") break;
   }
   progress.finish();
-  const auto signal = static_cast<int>(largest_over(processes(), static_cast<std::uint64_t>(interrupt.signal())));
+  const int signal = interrupt.signal(processes());
   if (!is_first()) return exit_code(status, signal);
   if (o.resume) write_configuration(folder.path, plan);
 

@@ -130,6 +130,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
       [&](std::size_t i, const RunContext& context) { results[i] = run_langevin(tasks[i].configuration, context); },
       finished_runs(results));
   progress.finish();
+  const int signal = interrupt.signal(processes());
   if (!is_first()) return 0;
   if (o.resume) write_configuration(folder.path, c);
 
@@ -167,7 +168,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
     s.more["claims"].push_back({{"claim", claim.text}, {"measured", claim.measured}, {"verdict", claim.verdict}});
   io::write_file(folder.path / "summary.json", to_json(s));
 
-  const int code = diverged ? exit_diverged : exit_code(s.status, interrupt.signal());
+  const int code = diverged ? exit_diverged : exit_code(s.status, signal);
   if (rows.empty()) {
     print(fmt::format("{}: interrupted before a run had ended; continue with --resume\n", c.experiment));
     return code;
