@@ -79,7 +79,8 @@ template <std::size_t D, class P, class Real>
 
 // Whether a potential can be evaluated in two parts: its terms t_j(x), one for each parameter, and all the rest from
 // these; and has dV/dtheta_j = shift(j) + factor(j) s t_j with a common factor s. Then the kernel sums s t_j; shift and
-// factor are applied to the sums.
+// factor are applied to the sums. It may offer near_terms<D>(x, first, groups, out) as well: the terms of full groups,
+// term by term, where that takes fewer registers (v3 has 16); it returns false where it does not do them.
 template <class P, class Real, std::size_t D>
 concept OffersTerms = requires(const P& v, const Real* x, Real* out, Real& s) {
   v.template terms<D>(x, out);
@@ -95,14 +96,23 @@ template <Number Real, std::size_t D, class P>
                                                  std::size_t at_once, Real* points, Real* terms) {
   const Block<Scalar<Real>> x = samples;
   const std::size_t d = D ? D : x.dimension, p = v.parameters();
-  in_turn<Real>(
-      first, x.size, at_once,
-      [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>) __attribute__((always_inline)) {
-        Real fixed_point[D ? D : 1];
-        Real* point = D ? fixed_point : points + place * d;
-        load_point<Real, last>(x, i, d, point);
-        v.template terms<D>(static_cast<const Real*>(point), terms + place * p);
-      });
+  const auto group = [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>)
+      __attribute__((always_inline)) {
+    Real fixed_point[D ? D : 1];
+    Real* point = D ? fixed_point : points + place * d;
+    load_point<Real, last>(x, i, d, point);
+    v.template terms<D>(static_cast<const Real*>(point), terms + place * p);
+  };
+  if constexpr (D > 0 && native_parts == 2 && width<Real> == lanes_per_group &&
+                requires { v.template near_terms<D>(x, first, at_once, terms); }) {
+    const std::size_t left = (x.size - first) / lanes_per_group, full = left < at_once ? left : at_once;
+    std::size_t place = v.template near_terms<D>(x, first, full, terms) ? full : 0;
+    // What is left is seldom much: the form for a last group serves for full ones too, and is the only one to compile.
+    for (std::size_t i = first + place * lanes_per_group; place < at_once && i < x.size; ++place, i += lanes_per_group)
+      group(i, place, std::true_type{});
+  } else {
+    in_turn<Real>(first, x.size, at_once, group);
+  }
 }
 
 // Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
@@ -185,7 +195,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       if constexpr (move)
         for (std::size_t j = 0; j < d; ++j) {
           // Vectors of 16 normals, all coordinates of one group before the next group.
-          const float* z = r.noise + (i / lanes_per_group * d + j) * lanes_per_group + lane;
+          const float* z = r.noise + (i - lane) * d + j * lanes_per_group + lane;
           Real normal;
           if constexpr (std::is_same_v<S, float>)
             normal = load<Real>(z);

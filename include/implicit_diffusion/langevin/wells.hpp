@@ -50,7 +50,7 @@ class EqualWells {
     if (reach.some_far) [[unlikely]] {
       for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
     } else {
-      kernel::in_pieces<pieces<Real, 6, D ? 2 : 3>>(
+      kernel::in_pieces<pieces<Real, 6, D ? 1 : 3>>(
           size_, [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
                      __attribute__((always_inline)) {
                        const std::size_t d = D ? D : dimension_;
@@ -62,6 +62,30 @@ class EqualWells {
                        for (std::size_t k = 0; k < N; ++k) e[i + k] = exp2_fixed(sum[k]);
                      });
     }
+  }
+  // The terms of full groups, well by well, so that the constants of the well and of the exponential stay in 16
+  // registers. Where a sample is far, none.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] bool near_terms(const Block<Scalar<Real>>& x, std::size_t first, std::size_t groups,
+                                         Real* e) const {
+    Real point[D], slope[D];
+    Real distance = Real(0);
+    for (std::size_t k = 0; k < groups; ++k) {
+      kernel::load_point<Real, false>(x, first + k * lanes_per_group, D, point);
+      distance = max(distance_of<D>(point), distance);
+    }
+    if (any_above(distance, Real(scale_.of<Real>()[2]))) return false;
+    for (std::size_t i = 0; i < size_; ++i) {
+      for (std::size_t j = 0; j < D; ++j) slope[j] = Real(slope_.of<Real>()[i * D + j]);
+      const Real offset = Real(offset_.of<Real>()[i]);
+      for (std::size_t k = 0; k < groups; ++k) {
+        kernel::load_point<Real, false>(x, first + k * lanes_per_group, D, point);
+        Real sum = offset;
+        for (std::size_t j = 0; j < D; ++j) sum = fma(point[j], slope[j], sum);
+        e[k * size_ + i] = exp2_fixed(sum);
+      }
+    }
+    return true;
   }
   // From them V, which is returned, dV/dx unless it is null, and s: e_i s is the responsibility of a well.
   template <std::size_t D, class Real>
@@ -140,9 +164,14 @@ class EqualWells {
     [[gnu::always_inline]] auto far() const { return distance > radius; }
   };
   template <std::size_t D, class Real>
-  [[gnu::always_inline]] Reach<Real> find_reach(const Real* x) const {
+  [[gnu::always_inline]] Real distance_of(const Real* x) const {
     Real distance = abs(x[0]);
     for (std::size_t j = 1; j < (D ? D : dimension_); ++j) distance = max(distance, abs(x[j]));
+    return distance;
+  }
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Reach<Real> find_reach(const Real* x) const {
+    const Real distance = distance_of<D>(x);
     const Real radius = Real(scale_.of<Real>()[2]);
     const bool some_far = any_above(distance, radius);
     Real top = Real(0);
