@@ -47,6 +47,8 @@ void give_memory(void* memory) {
   std::ranges::find_if(pieces, [&](const Piece& p) { return p.memory.get() == memory; })->taken = false;
 }
 
+void clear_memory(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
+
 std::optional<InBatch> first_of_all(Processes* processes, std::optional<InBatch> here) {
   constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   const Triple found =
@@ -56,18 +58,21 @@ std::optional<InBatch> first_of_all(Processes* processes, std::optional<InBatch>
 }
 
 double sum_of(std::span<const float> numbers) {
-  // The lanes as pairs, which stay in registers.
-  using PairOfFloats [[gnu::vector_size(8)]] = float;
+  // The lanes as pairs, which stay in registers; converted by four, as GCC converts two one by one.
+  using Four [[gnu::vector_size(16)]] = float;
+  using FourDoubles [[gnu::vector_size(32)]] = double;
   using Pair [[gnu::vector_size(16)]] = double;
   constexpr std::size_t pairs = lanes_per_group / 2;
   Pair sums[pairs] = {};
   std::size_t i = 0;
   for (; i + lanes_per_group <= numbers.size(); i += lanes_per_group)
-#pragma GCC unroll 8
-    for (std::size_t k = 0; k < pairs; ++k) {
-      PairOfFloats two;
-      std::memcpy(&two, numbers.data() + i + 2 * k, sizeof two);
-      sums[k] += __builtin_convertvector(two, Pair);
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < pairs; k += 2) {
+      Four four;
+      std::memcpy(&four, numbers.data() + i + 2 * k, sizeof four);
+      const FourDoubles wide = __builtin_convertvector(four, FourDoubles);
+      sums[k] += __builtin_shufflevector(wide, wide, 0, 1);
+      sums[k + 1] += __builtin_shufflevector(wide, wide, 2, 3);
     }
   double lane[lanes_per_group];
   std::memcpy(lane, sums, sizeof lane);
