@@ -85,11 +85,17 @@ testing::AssertionResult same_network_run(const fs::path& a, const fs::path& b) 
 // and 0.05, and as much again is for a small network that is trained for seconds.
 TEST(DenoisingNetwork, LevelsAndDataAreIndependent) {
   const Folder folder;
-  const Result r = run(folder, {"run", "denoising-network", "--steps", "0", "--quiet", "--no-report", "--output", "r",
-                                "--set", "training.steps=6000", "--set", "training.batch=4", "--set",
-                                "training.shard=4", "--set", "training.learning_rate=0.002", "--set",
-                                "training.average=0.999", "--set", "network.widths=[32,32]", "--set",
-                                "network.samples=1000"});
+  const Result r = run(folder, {"run",      "denoising-network",
+                                "--steps",  "0",
+                                "--quiet",  "--no-report",
+                                "--output", "r",
+                                "--set",    "training.steps=6000",
+                                "--set",    "training.batch=4",
+                                "--set",    "training.shard=4",
+                                "--set",    "training.learning_rate=0.002",
+                                "--set",    "training.average=0.999",
+                                "--set",    "network.widths=[32,32]",
+                                "--set",    "network.samples=1000"});
   ASSERT_EQ(r.code, 0) << r.err;
   const io::NpyArray x = io::read_npy(folder / "r/training/samples.npy");
   const double means[4][2] = {{-1.5, 0.0}, {0.5, 1.5}, {1.0, -1.2}, {2.2, 1.0}};

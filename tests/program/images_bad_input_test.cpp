@@ -90,7 +90,8 @@ TEST_F(ImagesTest, RefusesBadModels) {
 TEST_F(ImagesTest, KeepsWhatItBeginsWith) {
   pretrained();
   const auto whole = tree(folder.path());
-  bad({"finetune", "tiny.toml", "--model", "p/model", "--output", "p", "--overwrite"}, 2, {"finetune.model", "p/model"});
+  bad({"finetune", "tiny.toml", "--model", "p/model", "--output", "p", "--overwrite"}, 2,
+      {"finetune.model", "p/model"});
   bad(finetune + Words{"--output", "c", "--overwrite"}, 2, {"finetune.classifier", "c/classifier"});
   bad({"run", "tiny.toml", "--set", "finetune.model=p/model", "--output", "p", "--overwrite"}, 2, {"finetune.model"});
   EXPECT_EQ(tree(folder.path()), whole);

@@ -110,19 +110,20 @@ TEST_F(ImagesTest, EveryLoopAndRewardRuns) {
   };
   by_weights[finetuned({})] = "none";
   EXPECT_EQ(finetuned({"--set", "finetune.last_steps=4"}), by_weights.begin()->first);
-  for (const Words& words : std::vector<Words>{{"--set", "finetune.slots=1"},
-                                               {"--set", "finetune.dynamics=ode"},
-                                               {"--set", "finetune.last_steps=2"},
-                                               {"--set", "finetune.warm_up=2"},
-                                               {"--set", "finetune.decay=false"},
-                                               {"--set", "finetune.clip=1e-3"},
-                                               {"--set", "finetune.first_decay=0.5"},
-                                               {"--set", "finetune.second_decay=0.5"},
-                                               {"--set", "finetune.grid=uniform"},
-                                               {"--set", "finetune.reward=contrast", "--set", "finetune.last_step=noise"},
-                                               {"--set", "finetune.reward=contrast", "--set", "finetune.lambda=-3"},
-                                               {"--set", "finetune.reward=class", "--set", "finetune.class=1"},
-                                               {"--set", "finetune.beta=0", "--set", "finetune.grid=cosine"}}) {
+  for (const Words& words :
+       std::vector<Words>{{"--set", "finetune.slots=1"},
+                          {"--set", "finetune.dynamics=ode"},
+                          {"--set", "finetune.last_steps=2"},
+                          {"--set", "finetune.warm_up=2"},
+                          {"--set", "finetune.decay=false"},
+                          {"--set", "finetune.clip=1e-3"},
+                          {"--set", "finetune.first_decay=0.5"},
+                          {"--set", "finetune.second_decay=0.5"},
+                          {"--set", "finetune.grid=uniform"},
+                          {"--set", "finetune.reward=contrast", "--set", "finetune.last_step=noise"},
+                          {"--set", "finetune.reward=contrast", "--set", "finetune.lambda=-3"},
+                          {"--set", "finetune.reward=class", "--set", "finetune.class=1"},
+                          {"--set", "finetune.beta=0", "--set", "finetune.grid=cosine"}}) {
     const auto [at, is_new] = by_weights.try_emplace(finetuned(words), words[1]);
     EXPECT_TRUE(is_new) << words[1] << " and " << at->second;
   }
@@ -147,8 +148,9 @@ TEST_F(ImagesTest, SampleAndEvaluate) {
     EXPECT_NE(sampled(other), sde) << other[0] << other[1];
 
   good(finetune + Words{"--output", "f"});
-  const Result r = run(folder, {"evaluate", "f/model", "--base", "p/model", "--data", "data", "--classifier",
-                                "c/classifier", "--lambda-over-beta", "1", "--count", "8", "--steps", "4", "--shard", "2"});
+  const Result r =
+      run(folder, {"evaluate", "f/model", "--base", "p/model", "--data", "data", "--classifier", "c/classifier",
+                   "--lambda-over-beta", "1", "--count", "8", "--steps", "4", "--shard", "2"});
   EXPECT_EQ(r.code, 0) << r.err;
   const Json e = json(at("evaluation.json")), row = json(at("f/summary.json"))["results"][0];
   // The same seed, grid, number and shards as the end of finetuning: the same figures.

@@ -186,10 +186,11 @@ class EbmRun {
   std::optional<Warning> warn_of_step() const {
     const std::optional<double> s = c_.target.deviation();
     if (!s || c_.step_size < *s * *s / 2) return {};
-    return Warning{warning_kind::step_size,
-                   fmt::format("step_size ({}) is {:.0f} % of the variance of the target's modes ({:.3g}), so that samples "
-                               "are spread too wide there; one of {:.3g} or less may help",
-                               c_.step_size, 100 * c_.step_size / (*s * *s), *s * *s, *s * *s / 5)};
+    return Warning{
+        warning_kind::step_size,
+        fmt::format("step_size ({}) is {:.0f} % of the variance of the target's modes ({:.3g}), so that samples "
+                    "are spread too wide there; one of {:.3g} or less may help",
+                    c_.step_size, 100 * c_.step_size / (*s * *s), *s * *s, *s * *s / 5)};
   }
 
   std::string closing_table(const Summary& s) const {

@@ -20,10 +20,10 @@ std::string_view to_string(implicit_diffusion::Status status);
 
 // The folder that the options name for an experiment; other runs are kept out of it until the lock goes. A new run: it
 // is made or, with --overwrite, the files of the run that was there go and nothing else; the configuration is written.
-// If an exception, or another process, ends the run before it has written a result, the configuration goes, and what was made for it. With
-// --resume: it must be that of a run with the same configuration, but for the number of steps; config.toml stays as it
-// is until write_configuration, when it is certain that the run goes on. Of several processes the first one does all
-// this, and the others wait until it is done.
+// If an exception, or another process, ends the run before it has written a result, the configuration goes, and what
+// was made for it. With --resume: it must be that of a run with the same configuration, but for the number of steps;
+// config.toml stays as it is until write_configuration, when it is certain that the run goes on. Of several processes
+// the first one does all this, and the others wait until it is done.
 class OpenFolder {
  public:
   OpenFolder(const RunOptions& o, const Common& c);

@@ -167,8 +167,8 @@ int evaluate(const EvaluateOptions& o) {
                     {"--count", to_toml(o.count)},
                     {"--seed", to_toml(o.seed)},
                     {"--steps", to_toml(o.steps)},
-                   {"--grid", o.grid},
-                   {"--shard", to_toml(o.shard)},
+                    {"--grid", o.grid},
+                    {"--shard", to_toml(o.shard)},
                     {"--portable-bits", to_toml(o.portable_bits)}},
                    {}});
   require_folder_of(o.output);
@@ -193,9 +193,9 @@ int evaluate(const EvaluateOptions& o) {
   const auto count = static_cast<std::size_t>(o.count), shard = static_cast<std::size_t>(o.shard);
   const NetworkSteps steps = model.steps(Noise(static_cast<std::uint64_t>(o.seed)), &workers, shard,
                                          base ? std::optional(base->meaning()) : std::nullopt);
-  const ImageSamples x = sample_images(steps, model.theta, {grid_of(model, o.model, o.steps, o.grid)},
-                                       places(model, count, shard, {}, processes()),
-                                       base ? std::optional(base->theta) : std::nullopt);
+  const ImageSamples x =
+      sample_images(steps, model.theta, {grid_of(model, o.model, o.steps, o.grid)},
+                    places(model, count, shard, {}, processes()), base ? std::optional(base->theta) : std::nullopt);
   require_finite(x.images, o.model);
   const SampleFigures f = figures_of(x, reward, judge, data ? &*data : nullptr, &workers);
   if (!is_first()) return 0;

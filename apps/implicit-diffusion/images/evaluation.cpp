@@ -64,9 +64,9 @@ std::unique_ptr<data::DataSet> open_images(const fs::path& folder, const data::I
 void require_same_labels(const data::DataSet& set, const fs::path& folder, const ClassifierModel* classifier) {
   if (!classifier || set.class_names().empty()) return;
   if (const auto classes = static_cast<std::int64_t>(set.class_names().size()); classes != classifier->config.classes)
-    throw Error(ErrorKind::data, io::display(folder),
-                fmt::format("has labels of {} classes, the classifier was trained on {}", classes,
-                            classifier->config.classes));
+    throw Error(
+        ErrorKind::data, io::display(folder),
+        fmt::format("has labels of {} classes, the classifier was trained on {}", classes, classifier->config.classes));
   if (!classifier->class_names.empty() && set.class_names() != classifier->class_names)
     throw Error(ErrorKind::data, io::display(folder), "the classifier was trained on other labels");
 }

@@ -215,11 +215,12 @@ class Finetuning {
     FinishedRun done{summary, {}, {}};
     if (outcome_.status == Status::diverged) {
       done.complaints.push_back(
-          s.step == 0 ? fmt::format("finetuning diverged at its first step; the samples or gradients of {} are not finite",
-                                    io::display(c_.model))
-                      : fmt::format("finetuning diverged after {} steps; a learning_rate smaller than {} or a smaller "
-                                    "lambda / beta may help",
-                                    s.step, c_.finetune.learning_rate));
+          s.step == 0
+              ? fmt::format("finetuning diverged at its first step; the samples or gradients of {} are not finite",
+                            io::display(c_.model))
+              : fmt::format("finetuning diverged after {} steps; a learning_rate smaller than {} or a smaller "
+                            "lambda / beta may help",
+                            s.step, c_.finetune.learning_rate));
     } else {
       save_weights("model", s.theta);
     }

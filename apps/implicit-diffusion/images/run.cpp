@@ -54,8 +54,7 @@ std::optional<Json> completed(const fs::path& folder, std::int64_t steps) {
 std::string table_of(const ImagesPlan& plan, const std::string& status, const Json& results, const Json& seconds,
                      double accuracy) {
   std::string text = fmt::format("{} (seed {}): {}\n", plan.experiment, plan.seed, status);
-  if (std::isfinite(accuracy))
-    text += fmt::format("  {:<24}{:>8.1f} %\n", "classifier, right for", 100 * accuracy);
+  if (std::isfinite(accuracy)) text += fmt::format("  {:<24}{:>8.1f} %\n", "classifier, right for", 100 * accuracy);
   for (const auto& [stage, s] : seconds.items()) text += fmt::format("  {:<24}{:>8.0f} s\n", stage, s.get<double>());
   text += fmt::format("  {:>8}{:>8}{:>9}{:>9}{:>8}{:>9}{:>8}{:>12}{:>9}{:>10}{:>8}{:>9}\n", "lambda", "loop", "before",
                       "reward", "+-", "path KL", "+-", "recognised", "entropy", "oracle R", "KL", "Frechet");

@@ -28,10 +28,11 @@ std::vector<Warning> warnings_of(const FinetuningFigures& f) {
                                    : "")});
 
   if (f.judge_accuracy < 0.5)
-    all.push_back({warning_kind::weak_judge,
-                   fmt::format("the classifier is right for {:.0f} % of test images: what it tells of samples (classes, "
-                               "features, Frechet distance) means little",
-                               100 * f.judge_accuracy)});
+    all.push_back(
+        {warning_kind::weak_judge,
+         fmt::format("the classifier is right for {:.0f} % of test images: what it tells of samples (classes, "
+                     "features, Frechet distance) means little",
+                     100 * f.judge_accuracy)});
 
   std::vector<double> own = f.population_reward;
   std::erase_if(own, [](double r) { return !std::isfinite(r); });
