@@ -52,11 +52,11 @@ _implicit_diffusion() {
         --sampler) mapfile -t COMPREPLY < <(compgen -W 'sde ode ddpm ddim' -- "$word") ;;
         --grid) mapfile -t COMPREPLY < <(compgen -W 'log-linear uniform cosine' -- "$word") ;;
         --reward) mapfile -t COMPREPLY < <(compgen -W 'brightness redness contrast class' -- "$word") ;;
-        --count | --seed | --labels | --steps | --eta | --threads | --lambda-over-beta | --class) ;;
+        --count | --seed | --labels | --steps | --shard | --eta | --threads | --lambda-over-beta | --class) ;;
         *)
           if [[ $word == -* ]]; then
-            options='--help --count --seed --steps --threads --output --portable-bits'
-            [[ $command == sample ]] && options+=' --labels --sampler --grid --eta --noise'
+            options='--help --count --seed --steps --grid --shard --threads --output --portable-bits'
+            [[ $command == sample ]] && options+=' --labels --sampler --eta --noise'
             [[ $command == evaluate ]] && options+=' --base --data --classifier --reward --class --lambda-over-beta'
             mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
           else
