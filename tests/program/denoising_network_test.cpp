@@ -97,7 +97,7 @@ TEST(DenoisingNetwork, LevelsAndDataAreIndependent) {
                                 "--set",    "network.widths=[32,32]",
                                 "--set",    "network.samples=1000"});
   ASSERT_EQ(r.code, 0) << r.err;
-  const io::NpyArray x = io::read_npy(folder / "r/training/samples.npy");
+  const auto x = io::read_npy(folder / "r/training/samples.npy");
   const double means[4][2] = {{-1.5, 0.0}, {0.5, 1.5}, {1.0, -1.2}, {2.2, 1.0}};
   double shares[4] = {};
   for (std::size_t i = 0; i < x.shape[0]; ++i) {
