@@ -275,7 +275,6 @@ class Finetuning {
       for (const auto& [step, picture] : pictures_by_step(context_.folder)) pictures.push_back(picture);
       io::write_file(context_.folder / "pictures/strip.png", strip_of(pictures, c_.shape.height));
     }
-
     std::optional<Oracle> oracle;
     if (data && c_.beta > 0) oracle = data->oracle(c_.lambda / c_.beta, model_.classes() > 0);
     summary.warnings =

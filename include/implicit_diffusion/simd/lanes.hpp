@@ -383,7 +383,6 @@ IMPLICIT_DIFFUSION_INLINE WideProduct<WordLanes> multiply_wide(WordLanes a, Word
   }
   return p;
 }
-
 #undef IMPLICIT_DIFFUSION_BINARY
 #undef IMPLICIT_DIFFUSION_LOGIC
 #undef IMPLICIT_DIFFUSION_NATIVE_LOGIC
