@@ -569,7 +569,7 @@ void expect_to_name_the_silent(std::size_t ranks, std::size_t silent, const Word
 
 // One that is stopped is not waited for forever: the others say for whom they waited, and not for each other.
 TEST(Mpi, AProcessThatDoesNotAnswerEndsTheJob) {
-  for (const auto& [ranks, silent] : {std::pair<std::size_t, std::size_t>{3, 0}, {3, 1}, {4, 2}})
+  for (const auto& [ranks, silent] : {std::pair<std::size_t, std::size_t>{3, 0}, {3, 1}, {3, 2}, {4, 1}, {4, 2}})
     expect_to_name_the_silent(ranks, silent, {});
 }
 
