@@ -66,11 +66,15 @@ TimeGrid grid_of(const Diffusion& model, const std::string& folder, std::int64_t
   return c.time_grid(model.horizon);
 }
 
-// Throws a data Error where samples hold what is not finite: they are no pictures.
-void require_finite(const TensorSamples& x, const std::string& folder) {
-  if (const auto at = find_nonfinite(x))
-    throw Error(ErrorKind::data, io::display(folder),
-                fmt::format("sample {} is not finite: the model diverges along its chain", at->sample));
+// Throws a data Error where samples hold what is not finite: they are no pictures. The folders that were made for them
+// go.
+void require_finite(const TensorSamples& x, const std::string& model, const std::vector<fs::path>& made_folders = {}) {
+  const auto at = find_nonfinite(x);
+  if (!at) return;
+  std::error_code none;
+  for (const fs::path& p : made_folders) fs::remove(p, none);
+  throw Error(ErrorKind::data, io::display(model),
+              fmt::format("sample {} is not finite: the model diverges along its chain", at->sample));
 }
 
 // Throws an output Error where a file cannot be there, before the work.
@@ -141,10 +145,7 @@ int sample(const SampleOptions& o) {
   } else {
     made = sample_images(model.steps(noise, &workers, shard), model.theta, chain, x).images;
   }
-  if (find_nonfinite(made))
-    for (const fs::path& p : made_folders)
-      if (std::error_code none; true) fs::remove(p, none);
-  require_finite(made, o.model);
+  require_finite(made, o.model, made_folders);
   made = gathered(made);
   if (!is_first()) return 0;
   io::write_file(folder / "samples.npy", npy_of(made));

@@ -3,7 +3,7 @@
 // The amount of work of a network is that of its convolutions and products of matrices, in floating-point operations
 // that are counted while it runs; a product back takes twice as many. Their rate is compared with the best rate of a
 // product of matrices in the same turn, on as many threads. On one thread times are processor times; on two they are
-// those of the clock.
+// those of the clock. One file, though a long one, as commands/bench.cpp is: all times are taken in the same way.
 #include "commands/timing.hpp"
 #include "experiment/console.hpp"
 #include "experiment/registry.hpp"
