@@ -1,5 +1,5 @@
-// The report of a run and of a comparison, of the exact score and of a network. One file, though a long one: all of them
-// are made of the same pictures and tables.
+// The report of a run and of a comparison, of the exact score and of a network. One file, though a long one: all of
+// them are made of the same pictures and tables.
 #include "denoising_mixture/results.hpp"
 #include "experiment/warnings.hpp"
 #include "figures/law_pictures.hpp"
