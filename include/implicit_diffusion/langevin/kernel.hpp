@@ -115,8 +115,19 @@ template <Number Real, std::size_t D, class P>
   }
 }
 
-// Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
+// Which of its results a pass is asked for.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
+
+// Whether the joint pass takes both parts of a potential in one go: where lanes are one register of 32 (v4), what is
+// made of some terms is added up while others are on their way. The potential offers terms_and_rest<D>(x, t, dV/dx, s).
+template <class P, class Real, std::size_t D, Wanted wanted>
+inline constexpr bool parts_at_once = D > 0 && wanted == Wanted::step_and_sums&& native_parts == 1 &&
+                                      width<Real> ==
+                                          lanes_per_group&& requires(const P& v, const Real* x, Real* out, Real& s) {
+  v.template terms_and_rest<D>(x, out, out, s);
+};
+
+// Fixed are the dimension D, where it is not 0, and which of the results are asked for: others cost nothing.
 template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
 [[gnu::flatten, gnu::noinline]] void pass(const P& v, const Block<Scalar<Real>>& samples,
                                           const Pass<Scalar<Real>>& request) {
@@ -124,7 +135,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
-  constexpr bool terms = OffersTerms<P, Real, D>;
+  constexpr bool terms = OffersTerms<P, Real, D>, all_at_once = terms && parts_at_once<P, Real, D, wanted>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
@@ -152,8 +163,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   const Real step = Real(-r.step), scale = Real(r.scale), shift = Real(r.shift), share = Real(r.value_share);
   Real doubt = Real(S(0));  // 0 x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
-    Real sum_signal = Real(S(0));
-    if (lane >= x.size)  // nothing will be added
+    Real sum_signal = Real(S(0)), stretch_signal;  // the latter in a register: of the groups at once
+    if (lane >= x.size)                            // nothing will be added
       for (std::size_t j = 0; j < 2 * p; ++j) sum_theta[j] = Real(S(0));
 
     // The samples from i on, one for each lane. `last`: some are missing.
@@ -167,7 +178,9 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       const Real* at = point;
       Real* to = move || wanted == Wanted::gradient ? slope : nullptr;
       Real value, s;
-      if constexpr (terms)
+      if constexpr (all_at_once)
+        value = v.template terms_and_rest<D>(at, theta, to, s);
+      else if constexpr (terms)
         value = v.template from_terms<D>(at, static_cast<const Real*>(theta), to, s);
       else
         value = evaluate<D>(v, at, to, sums ? theta : nullptr);
@@ -185,7 +198,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
           else
             for (std::size_t j = 0; j < p; ++j) theta[j] = select(present, theta[j], Real(S(0)));
         }
-        sum_signal += f;
+        stretch_signal += f;
         if constexpr (terms) {
           factor[place] = s;
           f = f * s;
@@ -207,8 +220,10 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         }
     };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
-      if constexpr (terms) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
+      if constexpr (terms && !all_at_once) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
+      stretch_signal = sum_signal;
       [[maybe_unused]] const std::size_t count = in_turn<Real>(first, x.size, at_once, group);
+      sum_signal = stretch_signal;
       if constexpr (sums) {
         // J sums of each kind at a time, in registers: 12 vectors of 32 (v4), 12 of 16.
         const auto add = [&]<std::size_t J>(std::size_t j, std::integral_constant<std::size_t, J>)

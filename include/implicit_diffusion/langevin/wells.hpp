@@ -96,6 +96,33 @@ class EqualWells {
       return sum_up<D>(
           x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
   }
+  // Both parts of the joint pass in one go (kernel::parts_at_once); the same additions in the same order.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real terms_and_rest(const Real* x, Real* e, Real* grad_x, Real& s) const {
+    const Reach<Real> reach = find_reach<D>(x);
+    if (reach.some_far) [[unlikely]] {
+      for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
+      return from_terms<D>(x, static_cast<const Real*>(e), grad_x, s);
+    }
+    const auto* slope = slope_.of<Real>();
+    Real total = Real(0), pull[D];
+    for (std::size_t j = 0; j < D; ++j) pull[j] = Real(0);
+    const auto some = [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
+        __attribute__((always_inline)) {
+      Real term[N];
+      for (std::size_t k = 0; k < N; ++k) term[k] = Real(offset_.of<Real>()[i + k]);
+      for (std::size_t j = 0; j < D; ++j)
+        for (std::size_t k = 0; k < N; ++k) term[k] = fma(x[j], Real(slope[(i + k) * D + j]), term[k]);
+      for (std::size_t k = 0; k < N; ++k) term[k] = exp2_fixed(term[k]);
+      for (std::size_t k = 0; k < N; ++k) {
+        e[i + k] = term[k];
+        total += term[k];
+        for (std::size_t j = 0; j < D; ++j) pull[j] = fma(term[k], Real(slope[(i + k) * D + j]), pull[j]);
+      }
+    };
+    kernel::in_pieces<pieces<Real, 6, 1>>(size_, some);
+    return finish<D>(x, total, pull, grad_x, s);
+  }
 
   // Far from all wells V is a parabola of curvature 2/q.
   std::optional<double> largest_stable_step() const { return q_; }
@@ -190,7 +217,6 @@ class EqualWells {
   [[gnu::always_inline]] Real sum_up(const Real* x, Real* grad_x, Real& s, const Term& term_of) const {
     const std::size_t d = D ? D : dimension_;
     const auto* slope = slope_.of<Real>();
-    const auto* scale = scale_.of<Real>();
     Real total = Real(0);
     Real fixed_pull[D ? D : 1];  // sum_i e_i a_i
     Real* pull = D ? fixed_pull : grad_x;
@@ -203,10 +229,17 @@ class EqualWells {
       if (grad_x)
         for (std::size_t j = 0; j < d; ++j) pull[j] = fma(e, Real(slope[i * d + j]), pull[j]);
     }
+    return finish<D>(x, total, pull, grad_x, s);
+  }
+  // s, dV/dx and V from sum_i e_i and sum_i e_i a_i.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real finish(const Real* x, const Real& total, const Real* pull, Real* grad_x, Real& s) const {
+    const auto* scale = scale_.of<Real>();
     s = Real(1) / total;
     if (grad_x) {
       const Real inverse_slope = s * scale[3];
-      for (std::size_t j = 0; j < d; ++j) grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
+      for (std::size_t j = 0; j < (D ? D : dimension_); ++j)
+        grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
     }
     return value_of<D>(x, total);
   }
