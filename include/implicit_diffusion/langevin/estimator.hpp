@@ -217,4 +217,13 @@ struct NoGradient {
   }
 };
 
+// Compiled in the library, once and at its level of optimisation: what is left between the kernels of a tile shows.
+extern template class RewardTerm<float>;
+extern template class Langevin<float>;
+extern template class Langevin<double>;
+extern template class GradientEstimator<float>;
+extern template class GradientEstimator<double>;
+extern template class LangevinEngine<float>;
+extern template class LangevinEngine<double>;
+
 }  // namespace implicit_diffusion
