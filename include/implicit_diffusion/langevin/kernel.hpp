@@ -118,12 +118,12 @@ template <Number Real, std::size_t D, class P>
 // Which of its results a pass is asked for.
 enum class Wanted { step, sums, step_and_sums, values, gradient };
 
-// Whether the joint pass takes both parts of a potential in one go: where lanes are one register of 32 (v4), what is
-// made of some terms is added up while others are on their way. The potential offers terms_and_rest<D>(x, t, dV/dx, s).
-template <class P, class Real, std::size_t D, Wanted wanted>
-inline constexpr bool parts_at_once = D > 0 && wanted == Wanted::step_and_sums&& native_parts == 1 &&
-                                      width<Real> ==
-                                          lanes_per_group&& requires(const P& v, const Real* x, Real* out, Real& s) {
+// Where lanes are one register of 32 (v4), a potential is evaluated in one go: what is made of some terms is added up
+// while others are on their way. For sums it offers terms_and_rest<D>(x, t, dV/dx, s), both parts at once.
+template <Number Real, std::size_t D>
+inline constexpr bool in_one_go = D > 0 && native_parts == 1 && width<Real> == lanes_per_group;
+template <class P, class Real, std::size_t D>
+concept OffersBothParts = in_one_go<Real, D> && requires(const P& v, const Real* x, Real* out, Real& s) {
   v.template terms_and_rest<D>(x, out, out, s);
 };
 
@@ -135,7 +135,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   constexpr std::size_t w = width<Real>;
   constexpr bool move = wanted == Wanted::step || wanted == Wanted::step_and_sums;
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
-  constexpr bool terms = OffersTerms<P, Real, D>, all_at_once = terms && parts_at_once<P, Real, D, wanted>;
+  constexpr bool terms = OffersTerms<P, Real, D> && (sums || !in_one_go<Real, D>);
+  constexpr bool both_parts = terms && OffersBothParts<P, Real, D>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
@@ -178,7 +179,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       const Real* at = point;
       Real* to = move || wanted == Wanted::gradient ? slope : nullptr;
       Real value, s;
-      if constexpr (all_at_once)
+      if constexpr (both_parts)
         value = v.template terms_and_rest<D>(at, theta, to, s);
       else if constexpr (terms)
         value = v.template from_terms<D>(at, static_cast<const Real*>(theta), to, s);
@@ -220,7 +221,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         }
     };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
-      if constexpr (terms && !all_at_once) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
+      if constexpr (terms && !both_parts) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
       stretch_signal = sum_signal;
       [[maybe_unused]] const std::size_t count = in_turn<Real>(first, x.size, at_once, group);
       sum_signal = stretch_signal;

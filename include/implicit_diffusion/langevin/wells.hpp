@@ -96,32 +96,14 @@ class EqualWells {
       return sum_up<D>(
           x, grad_x, s, [&](std::size_t i) __attribute__((always_inline))->const Real& { return e[i]; });
   }
-  // Both parts of the joint pass in one go (kernel::parts_at_once); the same additions in the same order.
+  // Both parts in one go.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real terms_and_rest(const Real* x, Real* e, Real* grad_x, Real& s) const {
     const Reach<Real> reach = find_reach<D>(x);
-    if (reach.some_far) [[unlikely]] {
-      for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
-      return from_terms<D>(x, static_cast<const Real*>(e), grad_x, s);
-    }
-    const auto* slope = slope_.of<Real>();
-    Real total = Real(0), pull[D];
-    for (std::size_t j = 0; j < D; ++j) pull[j] = Real(0);
-    const auto some = [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
-        __attribute__((always_inline)) {
-      Real term[N];
-      for (std::size_t k = 0; k < N; ++k) term[k] = Real(offset_.of<Real>()[i + k]);
-      for (std::size_t j = 0; j < D; ++j)
-        for (std::size_t k = 0; k < N; ++k) term[k] = fma(x[j], Real(slope[(i + k) * D + j]), term[k]);
-      for (std::size_t k = 0; k < N; ++k) term[k] = exp2_fixed(term[k]);
-      for (std::size_t k = 0; k < N; ++k) {
-        e[i + k] = term[k];
-        total += term[k];
-        for (std::size_t j = 0; j < D; ++j) pull[j] = fma(term[k], Real(slope[(i + k) * D + j]), pull[j]);
-      }
-    };
-    kernel::in_pieces<pieces<Real, 6, 1>>(size_, some);
-    return finish<D>(x, total, pull, grad_x, s);
+    if (!reach.some_far) [[likely]]
+      return near_in_one_go<D>(x, e, grad_x, s);
+    for (std::size_t i = 0; i < size_; ++i) e[i] = term<D>(x, i, reach);
+    return from_terms<D>(x, static_cast<const Real*>(e), grad_x, s);
   }
 
   // Far from all wells V is a parabola of curvature 2/q.
@@ -141,6 +123,9 @@ class EqualWells {
     Real s;
     if (!grad_theta) {  // there is no place for the terms
       const Reach<Real> reach = find_reach<D>(x);
+      if constexpr (kernel::in_one_go<Real, D>)
+        if (!reach.some_far) [[likely]]
+          return near_in_one_go<D>(x, static_cast<Real*>(nullptr), grad_x, s);
       return sum_up<D>(
           x, grad_x, s, [&](std::size_t i) __attribute__((always_inline)) { return term<D>(x, i, reach); });
     }
@@ -242,6 +227,29 @@ class EqualWells {
         grad_x[j] = fma(Real(scale[0]), x[j], -(pull[j] * inverse_slope));
     }
     return value_of<D>(x, total);
+  }
+  // The same where no sample is far, some terms at a time; they are written unless e is null.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real near_in_one_go(const Real* x, Real* e, Real* grad_x, Real& s) const {
+    const auto* slope = slope_.of<Real>();
+    Real total = Real(0), pull[D];
+    for (std::size_t j = 0; j < D; ++j) pull[j] = Real(0);
+    const auto some = [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
+        __attribute__((always_inline)) {
+      Real term[N];
+      for (std::size_t k = 0; k < N; ++k) term[k] = Real(offset_.of<Real>()[i + k]);
+      for (std::size_t j = 0; j < D; ++j)
+        for (std::size_t k = 0; k < N; ++k) term[k] = fma(x[j], Real(slope[(i + k) * D + j]), term[k]);
+      for (std::size_t k = 0; k < N; ++k) term[k] = exp2_fixed(term[k]);
+      for (std::size_t k = 0; k < N; ++k) {
+        if (e) e[i + k] = term[k];
+        total += term[k];
+        if (grad_x)
+          for (std::size_t j = 0; j < D; ++j) pull[j] = fma(term[k], Real(slope[(i + k) * D + j]), pull[j]);
+      }
+    };
+    kernel::in_pieces<pieces<Real, 6, 1>>(size_, some);
+    return finish<D>(x, total, pull, grad_x, s);
   }
   // The same from terms in memory, for a dimension that is not a constant: a few coordinates at a time.
   template <class Real>
