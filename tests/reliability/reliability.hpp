@@ -29,7 +29,8 @@ void count(const char* what, fmt::format_string<Values...> text, Values&&... val
   std::fflush(stdout);
 }
 
-// A kind of run, of some tenths of a second with checkpoints all along.
+// A kind of run, of some tenths of a second with checkpoints all along. The repeats are whole runs: shorter ones end with
+// a warning, which those that had ended before a signal would print.
 struct Kind {
   std::string name;
   Words experiment;
@@ -56,7 +57,7 @@ inline const std::vector<Kind> kinds{
       "network.confinement=2"},
      30},
 #endif
-    {"repeats", {"langevin-reward", "--steps", "3000", "--repeats", "3", "--set", "checkpoint_every=100"}}};
+    {"repeats", {"langevin-reward", "--repeats", "3", "--set", "checkpoint_every=100"}}};
 
 // A run of a few milliseconds: three checkpoints, each of a kilobyte or two.
 inline constexpr const char* tiny_experiment = R"(particles = 20
