@@ -126,7 +126,9 @@ TEST(TreeSum, OfSeveralProcessesIsThatOfOne) {
       for (const std::string& sum : sums)
         EXPECT_EQ(sum, tasks == 0 ? "" : by_definition(0, tasks)) << tasks << " on " << ranks;
       // Whole subtrees are one message each: with as many tasks as ranks, each rank but the first sends one.
-      if (tasks == 4 && ranks == 4) EXPECT_EQ(sent, 2 * 3 + 4U);
+      if (tasks == 4 && ranks == 4) {
+        EXPECT_EQ(sent, 2 * 3 + 4U);
+      }
     }
 }
 

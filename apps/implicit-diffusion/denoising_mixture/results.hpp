@@ -26,15 +26,15 @@ LawDistance distance(const GaussianMixture& a, const GaussianMixture& b);
 // One setting at its end, or where an interrupt came.
 struct DenoisingRow {
   const DenoisingConfiguration* configuration;
-  std::string status;
+  std::string status = {};
   std::int64_t steps = 0;
-  GaussianMixture law;        // of a network: as its samples are counted
-  LawDistance off;            // from the tilted law
-  std::vector<double> theta;  // of a network: none
-  Figures figures;
+  GaussianMixture law = {};        // of a network: as its samples are counted
+  LawDistance off = {};            // from the tilted law
+  std::vector<double> theta = {};  // of a network: none
+  Figures figures = {};
   double path_kl = 0, seconds = 0;
-  implicit_diffusion::DenoisingCost cost, step_cost;  // all of it, and that of the last step
-  std::size_t memory_bytes = 0;                       // populations, queue and paths
+  implicit_diffusion::DenoisingCost cost = {}, step_cost = {};  // all of it, and that of the last step
+  std::size_t memory_bytes = 0;                                 // populations, queue and paths
   std::vector<Warning> warnings = {};
   bool trained = true;  // false: it ended while its network was trained
 };

@@ -20,10 +20,9 @@ std::vector<std::string> header(const std::vector<FigureName>& columns) {
 
 constexpr std::size_t window = 20;  // a single batch is too noisy: crossings are of a mean over this many steps
 
-// The mean over a population of what `values` writes for a block.
+// The mean over a population of what `values` writes for a block; the sums keep their memory from step to step.
 template <class Values>
-double mean(const Population<float>& x, Workers* workers, Values&& values) {
-  TileSums sums;
+double mean(TileSums& sums, const Population<float>& x, Workers* workers, Values&& values) {
   const auto total = sums(workers, x.tiles(), 1, blocks_per_thread, [&](std::size_t b, std::span<double> sum) {
     const Block<const float> block = x.block(b);
     BlockArray<float> f;
@@ -94,9 +93,10 @@ std::vector<FigureName> Measures::columns() const {
   return all;
 }
 
-double Measures::log_likelihood(const Population<float>& x) const {
+double Measures::log_likelihood(const Population<float>& x) {
   if (!optimal_) return Figures::none;
-  return -mean(x, workers_, [this](Block<const float> block, float* out) { optimal_->values(block, out); });
+  return -mean(sums_, x, workers_,
+               [this](const Block<const float>& block, float* out) { optimal_->values(block, out); });
 }
 
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta,
@@ -105,7 +105,9 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
   if (x) f.log_likelihood = log_likelihood_of_x ? *log_likelihood_of_x : log_likelihood(*x);
   const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
-    if (x) f.reward = mean(*x, workers_, [this](Block<const float> block, float* out) { reward_->values(block, out); });
+    if (x)
+      f.reward = mean(sums_, *x, workers_,
+                      [this](const Block<const float>& block, float* out) { reward_->values(block, out); });
     if (law) f.exact_reward = exact_reward_(*reward_, *law).value_or(Figures::none);
   }
   if (divergence_ && law) {

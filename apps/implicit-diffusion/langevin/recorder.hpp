@@ -28,7 +28,7 @@ class Measures {
   // x is null where there is no population to speak of; its log-likelihood is not computed again where it is known.
   Figures figures(const Population<float>* x, std::span<const double> theta,
                   std::optional<double> log_likelihood_of_x = {});
-  double log_likelihood(const Population<float>& x) const;
+  double log_likelihood(const Population<float>& x);
   std::vector<FigureName> columns() const;  // those that have a place in metrics.csv
 
  private:
@@ -42,6 +42,7 @@ class Measures {
   std::optional<GaussianMixture> base_;      // where there is one and its law is known
   const Population<float>* data_ = nullptr;  // of the configuration, which must live as long
   Workers* workers_;
+  implicit_diffusion::TileSums sums_;
 };
 
 struct Crossing {

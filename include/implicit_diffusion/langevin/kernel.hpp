@@ -23,6 +23,7 @@
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 namespace implicit_diffusion {
 
@@ -122,6 +123,11 @@ enum class Wanted { step, sums, step_and_sums, values, gradient };
 // while others are on their way. For sums it offers terms_and_rest<D>(x, t, dV/dx, s), both parts at once.
 template <Number Real, std::size_t D>
 inline constexpr bool in_one_go = D > 0 && native_parts == 1 && width<Real> == lanes_per_group;
+// For values it offers sum_of_terms<D>(x) and value_of<D>(x, sum): a logarithm takes long, and none waits for another.
+template <class P, class Real, std::size_t D>
+concept OffersSumOfTerms = in_one_go<Real, D> && requires(const P& v, const Real* x) {
+  { v.template value_of<D>(x, v.template sum_of_terms<D>(x)) } -> std::convertible_to<Real>;
+};
 template <class P, class Real, std::size_t D>
 concept OffersBothParts = in_one_go<Real, D> && requires(const P& v, const Real* x, Real* out, Real& s) {
   v.template terms_and_rest<D>(x, out, out, s);
@@ -137,6 +143,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   constexpr bool sums = wanted == Wanted::sums || wanted == Wanted::step_and_sums;
   constexpr bool terms = OffersTerms<P, Real, D> && (sums || !in_one_go<Real, D>);
   constexpr bool both_parts = terms && OffersBothParts<P, Real, D>;
+  constexpr bool sum_first = wanted == Wanted::values && OffersSumOfTerms<P, Real, D>;
   // Copies: nothing that is stored can change them.
   const Block<S> x = samples;
   const Pass<S> r = request;
@@ -162,6 +169,7 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
   auto* lane_memory = reinterpret_cast<S*>(totals + 2 * p);
 
   const Real step = Real(-r.step), scale = Real(r.scale), shift = Real(r.shift), share = Real(r.value_share);
+  [[maybe_unused]] Real sum_of_terms[sum_first ? groups_per_block : 1];
   Real doubt = Real(S(0));  // 0 x is 0 for finite x and NaN otherwise
   for (std::size_t lane = 0; lane < lanes_per_group; lane += w) {
     Real sum_signal = Real(S(0)), stretch_signal;  // the latter in a register: of the groups at once
@@ -181,6 +189,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
       Real value, s;
       if constexpr (both_parts)
         value = v.template terms_and_rest<D>(at, theta, to, s);
+      else if constexpr (sum_first)
+        value = v.template value_of<D>(at, sum_of_terms[place]);
       else if constexpr (terms)
         value = v.template from_terms<D>(at, static_cast<const Real*>(theta), to, s);
       else
@@ -222,6 +232,14 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
     };
     for (std::size_t first = lane; first < x.size; first += at_once * lanes_per_group) {
       if constexpr (terms && !both_parts) write_terms<Real, D>(v, x, first, at_once, memory, slope_theta);
+      if constexpr (sum_first)
+        in_turn<Real>(
+            first, x.size, at_once,
+            [&]<bool last>(std::size_t i, std::size_t place, std::bool_constant<last>) __attribute__((always_inline)) {
+              Real point[D];
+              load_point<Real, last>(x, i, D, point);
+              sum_of_terms[place] = v.template sum_of_terms<D>(static_cast<const Real*>(point));
+            });
       stretch_signal = sum_signal;
       [[maybe_unused]] const std::size_t count = in_turn<Real>(first, x.size, at_once, group);
       sum_signal = stretch_signal;
@@ -372,8 +390,10 @@ void run_pass(const P& v, const Block<Scalar<Real>>& x, const Pass<Scalar<Real>>
     return run_pass<Real, P::fixed_dimension>(v, x, r);
   } else if constexpr (D == 0 && in_full && requires(Real * p) { v.template evaluate_in<2>(p, p, p); }) {
     if (x.dimension == 2) return run_pass<Real, 2>(v, x, r);
-    if (x.dimension == 1 && r.noise && r.sums && r.value_share == 0)
-      return pass<Real, 1, Wanted::step_and_sums, false>(v, x, r);
+    const auto joint_in = [&]<std::size_t... Ds>(std::index_sequence<Ds...>) {
+      return ((x.dimension == Ds && (pass<Real, Ds, Wanted::step_and_sums, false>(v, x, r), true)) || ...);
+    };
+    if (r.noise && r.sums && r.value_share == 0 && joint_in(std::index_sequence<1, 3, 4>())) return;
   }
   if (r.noise && r.sums) {
     if (r.value_share == 0) return pass<Real, D, Wanted::step_and_sums, false>(v, x, r);

@@ -89,20 +89,20 @@ class Potential : public PointwiseTiles<Real> {
   void prepare(std::span<const double> theta) { model_->prepare(theta); }
 
   // One pass over a block: see langevin/kernel.hpp.
-  void pass(Block<Real> x, const Pass<Real>& request) const { model_->pass(x, request); }
+  void pass(const Block<Real>& x, const Pass<Real>& request) const { model_->pass(x, request); }
   // A pass that moves nothing.
-  void evaluate(Block<const Real> x, const Pass<Real>& request) const {
+  void evaluate(const Block<const Real>& x, const Pass<Real>& request) const {
     model_->pass({const_cast<Real*>(x.data), x.stride, x.size, x.dimension, x.first}, request);
   }
 
   // The engine's operations.
-  void add_values(ConstTile x, double c, Real* f) const {
+  void add_values(const ConstTile& x, double c, Real* f) const {
     BlockArray<Real> v;
     values(x, v.data());
     for (std::size_t i = 0; i < x.size; ++i) f[i] += static_cast<Real>(c) * v[i];
   }
-  void add(ConstTile x, const Request& request) const { evaluate(x, request); }
-  void step_and_add(Tile x, const LangevinStep& step, bool& nonfinite, Request request) const {
+  void add(const ConstTile& x, const Request& request) const { evaluate(x, request); }
+  void step_and_add(const Tile& x, const LangevinStep& step, bool& nonfinite, Request request) const {
     BlockArray<float> z(x.dimension);
     this->normals(step.noise, Stream::sampling, step.key, x, z.data());
     request.noise = z.data();
@@ -125,7 +125,7 @@ class Potential : public PointwiseTiles<Real> {
   }
 
   // V(x_i).
-  void values(Block<const Real> x, Real* out) const { evaluate(x, {.values = out}); }
+  void values(const Block<const Real>& x, Real* out) const { evaluate(x, {.values = out}); }
   // dV/dx_j (x_i), by coordinate; room for a whole block.
   void gradient(Block<const Real> x, Real* out) const { evaluate(x, {.gradient = out}); }
   // Adds sum_i (d/dx dV/dtheta)(x_i) . u_i, with the directions u by coordinate. Only for potentials of any number

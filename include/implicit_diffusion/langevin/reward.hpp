@@ -47,12 +47,12 @@ class Reward {
   }
 
   // Adds lambda R(x_i) to f_i.
-  void add(Block<const Real> x, double lambda, Real* f) const {
+  void add(const Block<const Real>& x, double lambda, Real* f) const {
     require_dimension(x.dimension);
     model_->add(x, static_cast<Real>(lambda), f);
   }
   // R(x_i).
-  void values(Block<const Real> x, Real* out) const {
+  void values(const Block<const Real>& x, Real* out) const {
     for (std::size_t i = 0; i < x.size; ++i) out[i] = 0;
     add(x, 1, out);
   }
@@ -81,7 +81,7 @@ class Reward {
  private:
   struct Model {
     virtual ~Model() = default;
-    virtual void add(Block<const Real> x, Real lambda, Real* f) const = 0;
+    virtual void add(const Block<const Real>& x, Real lambda, Real* f) const = 0;
     virtual void gradient(Block<const Real> x, Real* out) const = 0;
     virtual bool has_gradient() const = 0;
     virtual std::optional<double> expectation(const Gaussian&) const = 0;
@@ -92,7 +92,7 @@ class Reward {
   struct Pointwise final : Model {
     explicit Pointwise(R reward) : r(std::move(reward)) {}
 
-    void add(Block<const Real> x, Real lambda, Real* f) const override {
+    void add(const Block<const Real>& x, Real lambda, Real* f) const override {
       kernels_of_part<RewardKernels<Real, R>>().add(r, x, lambda, f);
     }
     void gradient(Block<const Real> x, Real* out) const override {

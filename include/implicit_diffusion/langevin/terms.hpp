@@ -23,7 +23,7 @@ struct Term {
 
   virtual ~Term() = default;
   // Adds to the signal of the samples of a tile.
-  virtual void add_signal(typename E::ConstTile /*x*/, typename E::TileNumbers /*f*/) const {}
+  virtual void add_signal(const typename E::ConstTile& /*x*/, typename E::TileNumbers /*f*/) const {}
   // The share of V itself in the signal.
   virtual double value_share() const { return 0; }
   // The weight of the population's mean of grad_theta V in the gradient.
@@ -38,7 +38,9 @@ class RewardTerm final : public Term<T> {
   using E = EnergyOf<T>;
   explicit RewardTerm(typename E::Reward reward, double lambda = 1.0) : reward_(std::move(reward)), lambda_(lambda) {}
 
-  void add_signal(typename E::ConstTile x, typename E::TileNumbers f) const override { reward_.add(x, lambda_, f); }
+  void add_signal(const typename E::ConstTile& x, typename E::TileNumbers f) const override {
+    reward_.add(x, lambda_, f);
+  }
 
  private:
   typename E::Reward reward_;
@@ -53,7 +55,9 @@ class BaseTerm final : public Term<T> {
   // `base` is prepared at its own parameter.
   explicit BaseTerm(E base, double beta = 1.0) : base_(std::move(base)), beta_(beta) {}
 
-  void add_signal(typename E::ConstTile x, typename E::TileNumbers f) const override { base_.add_values(x, -beta_, f); }
+  void add_signal(const typename E::ConstTile& x, typename E::TileNumbers f) const override {
+    base_.add_values(x, -beta_, f);
+  }
   double value_share() const override { return beta_; }
 
  private:

@@ -106,6 +106,30 @@ class EqualWells {
     return from_terms<D>(x, static_cast<const Real*>(e), grad_x, s);
   }
 
+  // The sum of the terms, and from it V.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real sum_of_terms(const Real* x) const {
+    const Reach<Real> reach = find_reach<D>(x);
+    Real total = Real(0);
+    if (!reach.some_far) [[likely]]
+      sum_near_terms<D>(x, static_cast<Real*>(nullptr), total, static_cast<Real*>(nullptr));
+    else
+      for (std::size_t i = 0; i < size_; ++i) total += term<D>(x, i, reach);
+    return total;
+  }
+  // Which is a normal number: near the wells every term is (update_radius), far from them the largest term is 1.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] Real value_of(const Real* x, const Real& total) const {
+    const auto* scale = scale_.of<Real>();
+    Real square = Real(0);
+    for (std::size_t j = 0; j < (D ? D : dimension_); ++j) square = fma(x[j], x[j], square);
+    const Real log_total = log_positive(total);
+    const Real near_value = fma(Real(scale[1]), square, -log_total);
+    const Reach<Real> reach = find_reach<D>(x);
+    if (!reach.some_far) return near_value;
+    return select(reach.far(), -fma(reach.top, Real(scale[3]), log_total), near_value);
+  }
+
   // Far from all wells V is a parabola of curvature 2/q.
   std::optional<double> largest_stable_step() const { return q_; }
 
@@ -228,12 +252,19 @@ class EqualWells {
     }
     return value_of<D>(x, total);
   }
-  // The same where no sample is far, some terms at a time; they are written unless e is null.
+  // The same where no sample is far.
   template <std::size_t D, class Real>
   [[gnu::always_inline]] Real near_in_one_go(const Real* x, Real* e, Real* grad_x, Real& s) const {
+    Real total, pull[D];
+    sum_near_terms<D>(x, e, total, grad_x ? pull : nullptr);
+    return finish<D>(x, total, pull, grad_x, s);
+  }
+  // The sums of e_i and, unless pull is null, of e_i a_i, some terms at a time; they are written unless e is null.
+  template <std::size_t D, class Real>
+  [[gnu::always_inline]] void sum_near_terms(const Real* x, Real* e, Real& total, Real* pull) const {
     const auto* slope = slope_.of<Real>();
-    Real total = Real(0), pull[D];
-    for (std::size_t j = 0; j < D; ++j) pull[j] = Real(0);
+    total = Real(0);
+    for (std::size_t j = 0; pull && j < D; ++j) pull[j] = Real(0);
     const auto some = [&]<std::size_t N>(std::size_t i, std::integral_constant<std::size_t, N>)
         __attribute__((always_inline)) {
       Real term[N];
@@ -244,12 +275,10 @@ class EqualWells {
       for (std::size_t k = 0; k < N; ++k) {
         if (e) e[i + k] = term[k];
         total += term[k];
-        if (grad_x)
-          for (std::size_t j = 0; j < D; ++j) pull[j] = fma(term[k], Real(slope[(i + k) * D + j]), pull[j]);
+        for (std::size_t j = 0; pull && j < D; ++j) pull[j] = fma(term[k], Real(slope[(i + k) * D + j]), pull[j]);
       }
     };
     kernel::in_pieces<pieces<Real, 6, 1>>(size_, some);
-    return finish<D>(x, total, pull, grad_x, s);
   }
   // The same from terms in memory, for a dimension that is not a constant: a few coordinates at a time.
   template <class Real>
@@ -271,20 +300,6 @@ class EqualWells {
     if (grad_x) kernel::in_pieces<pieces<Real, 4, 4>>(dimension_, some);
     return value_of<0>(x, total);
   }
-  // V from the sum of the terms, which is a normal number: near the wells every term is (update_radius), far from them
-  // the largest term is 1.
-  template <std::size_t D, class Real>
-  [[gnu::always_inline]] Real value_of(const Real* x, const Real& total) const {
-    const auto* scale = scale_.of<Real>();
-    Real square = Real(0);
-    for (std::size_t j = 0; j < (D ? D : dimension_); ++j) square = fma(x[j], x[j], square);
-    const Real log_total = log_positive(total);
-    const Real near_value = fma(Real(scale[1]), square, -log_total);
-    const Reach<Real> reach = find_reach<D>(x);
-    if (!reach.some_far) return near_value;
-    return select(reach.far(), -fma(reach.top, Real(scale[3]), log_total), near_value);
-  }
-
   std::size_t dimension_, size_;
   double q_;
   std::vector<std::vector<double>> centres_;

@@ -68,10 +68,16 @@ class TileSums {
   }
 
  private:
-  // Adds rows, one after the other, to a sum.
+  // Adds rows, one after the other, to a sum: four at a time, so that it is read and written less often.
   static void add_rows(std::span<const double> rows, std::span<double> sum) {
-    for (std::size_t at = 0; at < rows.size(); at += sum.size())
-      for (std::size_t j = 0; j < sum.size(); ++j) sum[j] += rows[at + j];
+    const std::size_t width = sum.size();
+    const double* row = rows.data();
+    std::size_t left = width ? rows.size() / width : 0;
+    for (; left >= 4; left -= 4, row += 4 * width)
+      for (std::size_t j = 0; j < width; ++j)
+        sum[j] = sum[j] + row[j] + row[width + j] + row[2 * width + j] + row[3 * width + j];
+    for (; left > 0; --left, row += width)
+      for (std::size_t j = 0; j < width; ++j) sum[j] += row[j];
   }
   // The next chunk of the total.
   void add_chunk(std::span<const double> chunk, bool first) {
