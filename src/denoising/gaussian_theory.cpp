@@ -3,7 +3,6 @@
 #include "../require.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 
 #include <fmt/format.h>
@@ -63,14 +62,27 @@ double distance(const GaussianDenoising& model, double c, double s) {
   return (model.theta_0 * c - model.target) * (e.c + e.s * (1 - kappa / 2));
 }
 
-double radius(const EulerChain& chain, double eta) {
-  const auto steps = static_cast<Eigen::Index>(chain.weights.size());
-  Eigen::MatrixXd companion = Eigen::MatrixXd::Zero(steps + 1, steps + 1);
-  companion.diagonal(-1).setOnes();
-  for (Eigen::Index j = 0; j < steps; ++j)
-    companion(j, steps) = -2 * eta * chain.step * chain.gain * chain.weights[static_cast<std::size_t>(j)];
-  companion(steps, steps) = 1;
-  return Eigen::EigenSolver<Eigen::MatrixXd>(companion, false).eigenvalues().cwiseAbs().maxCoeff();
+// The coefficients of the recursion's polynomial, z^(M+1) - z^M + 2 eta h gain sum_j w_j z^j, from the lowest on.
+std::vector<double> polynomial(const EulerChain& chain, double eta) {
+  std::vector<double> a;
+  for (const double w : chain.weights) a.push_back(2 * eta * chain.step * chain.gain * w);
+  a.insert(a.end(), {-1, 1});
+  return a;
+}
+
+// Whether all roots of sum_j a_j z^j have |z| < r, by the test of Schur and Cohn: with z in units of r, the product of the
+// roots is within the unit circle, and so are all roots of a polynomial of one degree less.
+bool roots_within(std::vector<double> a, double r) {
+  double power = 1;
+  for (double& x : a) x *= power, power *= r;
+  std::vector<double> next;
+  for (; a.size() > 1; a.swap(next)) {
+    const double product = a.front() / a.back();
+    if (!(std::abs(product) < 1)) return false;
+    next.assign(a.begin() + 1, a.end());
+    for (std::size_t j = 0; j < next.size(); ++j) next[j] -= product * a[next.size() - 1 - j];
+  }
+  return true;
 }
 
 // The functions that multiply a and b.
@@ -202,18 +214,24 @@ std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, s
 
 double recursion_radius(double horizon, int steps, double eta) {
   require_positive("denoising.eta", eta);
-  return radius(euler_chain(horizon, steps), eta);
+  const std::vector<double> a = polynomial(euler_chain(horizon, steps), eta);
+  double low = 0, high = 1;
+  while (!roots_within(a, high)) high *= 2;
+  for (double middle = high / 2; middle > low && middle < high; middle = (low + high) / 2)
+    (roots_within(a, middle) ? high : low) = middle;
+  return high;
 }
 
 // At eta = 0 one root is 1 and moves inwards with eta, the others are 0: every small eta is stable.
 double stability_limit(double horizon, int steps) {
   const EulerChain chain = euler_chain(horizon, steps);
+  const auto stable = [&](double eta) { return roots_within(polynomial(chain, eta), 1); };
   double low = 1, high = 1;
-  while (radius(chain, low) >= 1) low /= 2;
-  while (radius(chain, high) < 1) high *= 2;
+  while (!stable(low)) low /= 2;
+  while (stable(high)) high *= 2;
   while (high - low > 1e-11 * high) {
     const double middle = (low + high) / 2;
-    (radius(chain, middle) < 1 ? low : high) = middle;
+    (stable(middle) ? low : high) = middle;
   }
   return (low + high) / 2;
 }

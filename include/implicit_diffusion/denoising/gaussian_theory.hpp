@@ -103,10 +103,9 @@ std::vector<double> queue_recursion(const GaussianDenoising& model, int steps, s
 std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, std::int64_t iterations,
                                     std::size_t batch);
 
-// The largest modulus of the roots of the recursion, eigenvalues of a companion matrix: the factor of an iteration, in
-// the long run.
+// The largest modulus of the roots of the recursion: the factor of an iteration, in the long run.
 double recursion_radius(double horizon, int steps, double eta);
-// The eta at which it is 1, to 10 digits, by bisection: some 40 times the eigenvalues of a matrix of order M + 1.
+// The eta at which it is 1, to 10 digits, by bisection.
 double stability_limit(double horizon, int steps);
 
 enum class DecayRegime { exponential, critical, oscillating };  // 4 eta below, at and above 1
