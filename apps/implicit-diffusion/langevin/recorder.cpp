@@ -20,18 +20,6 @@ std::vector<std::string> header(const std::vector<FigureName>& columns) {
 
 constexpr std::size_t window = 20;  // a single batch is too noisy: crossings are of a mean over this many steps
 
-// The mean over a population of what `values` writes for a block; the sums keep their memory from step to step.
-template <class Values>
-double mean(TileSums& sums, const Population<float>& x, Workers* workers, Values&& values) {
-  const auto total = sums(workers, x.tiles(), 1, blocks_per_thread, [&](std::size_t b, std::span<double> sum) {
-    const Block<const float> block = x.block(b);
-    BlockArray<float> f;
-    values(block, f.data());
-    sum[0] = sum_of({f.data(), block.size});
-  });
-  return total[0] / static_cast<double>(x.total());
-}
-
 // Every row of metrics evaluates all components at 24^d nodes of each (and 20^d, to check): beyond 10^7 evaluations,
 // about 0.2 s, there is no divergence.
 bool quadrature_is_cheap(const GaussianMixture& law) {
@@ -76,7 +64,7 @@ Measures::Measures(const LangevinConfiguration& c, Workers* workers)
     : potential_(c.potential.make()),
       samples_its_law_(c.method != Method::guided),
       has_base_(c.base.has_value()),
-      workers_(workers) {
+      means_(workers) {
   if (!c.theta_opt.empty()) optimal_ = prepared(potential_, c.theta_opt);
   if (c.reward) reward_ = c.reward->make();
   if (c.reference && c.reference->data) data_ = &reference_data(c, potential_);
@@ -95,8 +83,7 @@ std::vector<FigureName> Measures::columns() const {
 
 double Measures::log_likelihood(const Population<float>& x) {
   if (!optimal_) return Figures::none;
-  return -mean(sums_, x, workers_,
-               [this](const Block<const float>& block, float* out) { optimal_->values(block, out); });
+  return -means_.value(*optimal_, x);
 }
 
 Figures Measures::figures(const Population<float>* x, std::span<const double> theta,
@@ -105,9 +92,7 @@ Figures Measures::figures(const Population<float>* x, std::span<const double> th
   if (x) f.log_likelihood = log_likelihood_of_x ? *log_likelihood_of_x : log_likelihood(*x);
   const std::optional<GaussianMixture> law = samples_its_law_ ? potential_.law(theta) : std::nullopt;
   if (reward_) {
-    if (x)
-      f.reward = mean(sums_, *x, workers_,
-                      [this](const Block<const float>& block, float* out) { reward_->values(block, out); });
+    if (x) f.reward = means_.reward(*reward_, *x);
     if (law) f.exact_reward = exact_reward_(*reward_, *law).value_or(Figures::none);
   }
   if (divergence_ && law) {

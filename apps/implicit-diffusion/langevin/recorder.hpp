@@ -4,6 +4,7 @@
 
 #include "experiment/recorder.hpp"
 #include "experiment/summary.hpp"
+#include "implicit_diffusion/langevin/means.hpp"
 #include "langevin/method.hpp"
 
 namespace program {
@@ -41,8 +42,7 @@ class Measures {
   bool has_base_;
   std::optional<GaussianMixture> base_;      // where there is one and its law is known
   const Population<float>* data_ = nullptr;  // of the configuration, which must live as long
-  Workers* workers_;
-  implicit_diffusion::TileSums sums_;
+  implicit_diffusion::SampleMeans means_;
 };
 
 struct Crossing {
