@@ -66,15 +66,18 @@ double distance(const GaussianDenoising& model, double c, double s) {
 std::vector<double> polynomial(const EulerChain& chain, double eta) {
   std::vector<double> a;
   for (const double w : chain.weights) a.push_back(2 * eta * chain.step * chain.gain * w);
+  require(std::ranges::all_of(a, [](double x) { return std::isfinite(x); }), "denoising.eta",
+          "{} is too large for this horizon: the recursion's coefficients are not finite", eta);
   a.insert(a.end(), {-1, 1});
   return a;
 }
 
-// Whether all roots of sum_j a_j z^j have |z| < r, by the test of Schur and Cohn: with z in units of r, the product of the
-// roots is within the unit circle, and so are all roots of a polynomial of one degree less.
+// Whether all roots of sum_j a_j z^j, with a leading coefficient of 1, have |z| < r, by the test of Schur and Cohn: with z
+// in units of r, the product of the roots is within the unit circle, and so are all roots of a polynomial of one degree
+// less. What underflows is too small to count.
 bool roots_within(std::vector<double> a, double r) {
   double power = 1;
-  for (double& x : a) x *= power, power *= r;
+  for (std::size_t j = a.size(); j-- > 0; power /= r) a[j] *= power;
   std::vector<double> next;
   for (; a.size() > 1; a.swap(next)) {
     const double product = a.front() / a.back();
@@ -216,24 +219,29 @@ double recursion_radius(double horizon, int steps, double eta) {
   require_positive("denoising.eta", eta);
   const std::vector<double> a = polynomial(euler_chain(horizon, steps), eta);
   double low = 0, high = 1;
-  while (!roots_within(a, high)) high *= 2;
+  while (!roots_within(a, high) && std::isfinite(2 * high)) high *= 2;
   for (double middle = high / 2; middle > low && middle < high; middle = (low + high) / 2)
     (roots_within(a, middle) ? high : low) = middle;
   return high;
 }
 
-// At eta = 0 one root is 1 and moves inwards with eta, the others are 0: every small eta is stable.
-double stability_limit(double horizon, int steps) {
+// u = 2 eta h gain^2 is the share of its distance that theta would lose in a step if nothing were late. With weights that
+// are not negative, a lag of up to M + 1 steps is stable below u = 2 sin(pi / (4 M + 2)) at least. Modes may leave the unit
+// circle and come back, so u ascends in small steps to where the first one leaves.
+std::optional<double> stability_limit(double horizon, int steps) {
   const EulerChain chain = euler_chain(horizon, steps);
-  const auto stable = [&](double eta) { return roots_within(polynomial(chain, eta), 1); };
-  double low = 1, high = 1;
-  while (!stable(low)) low /= 2;
-  while (stable(high)) high *= 2;
+  const double unit = 1 / (2 * chain.step * chain.gain * chain.gain);
+  if (!std::isfinite(unit) || unit == 0) return std::nullopt;
+  const auto stable = [&](double u) { return roots_within(polynomial(chain, unit * u), 1); };
+  double low = 0.1 / steps;
+  if (!stable(low)) return std::nullopt;
+  double high = low;
+  while (stable(high)) low = high, high *= 1.01;
   while (high - low > 1e-11 * high) {
     const double middle = (low + high) / 2;
     (stable(middle) ? low : high) = middle;
   }
-  return (low + high) / 2;
+  return unit * (low + high) / 2;
 }
 
 DecayRegime decay_regime(double eta) {

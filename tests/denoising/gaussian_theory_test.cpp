@@ -273,17 +273,40 @@ TEST(QueueRecursion, HasItsKnownRadii) {
   // M = 1: z^2 - z + a, a = 2 eta h g w_0; the product of the two complex roots is a, 1 at the limit.
   const double w = 2 * .6 * std::exp(-.6);
   EXPECT_NEAR(recursion_radius(.6, 1, 1), std::sqrt(2 * .6 * w * w), 1e-14);
-  EXPECT_NEAR(stability_limit(.6, 1), 1 / (2 * .6 * w * w), 1e-10);
+  EXPECT_NEAR(stability_limit(.6, 1).value(), 1 / (2 * .6 * w * w), 1e-10);
+}
+
+// Large and small: by eigenvalues of the companion matrix (numpy.linalg.eigvals), and the closed form of M = 1.
+TEST(QueueRecursion, HasRadiiOfAnySize) {
+  EXPECT_NEAR(recursion_radius(50, 300, 1000), 9.528, 5e-4);
+  EXPECT_NEAR(recursion_radius(200, 200, 1000), 32.904, 5e-4);
+  EXPECT_GT(recursion_radius(3, 1100, 1000), 1) << "M beyond the exponents of a double";
+  EXPECT_ERROR((void)recursion_radius(1e300, 3, 1), usage, "denoising.eta: 1 is too large for this horizon");
+  const double w = 2e-6 * std::exp(-1e-6);
+  EXPECT_NEAR(stability_limit(1e-6, 1).value() * 2e-6 * w * w, 1, 1e-9);
+  EXPECT_FALSE(stability_limit(800, 1));
+  EXPECT_FALSE(stability_limit(1e300, 3));
+}
+
+// A mode may leave the unit circle, come back and leave again (T = 1, M = 20): the limit is where the first one leaves.
+TEST(QueueRecursion, IsStableAtEveryEtaBelowItsLimit) {
+  for (const auto& [horizon, steps] : std::vector<std::pair<double, int>>{{1, 20}, {1.25, 64}, {1, 128}, {2, 4}}) {
+    const double limit = stability_limit(horizon, steps).value();
+    for (int k = 1; k < 100; ++k)
+      EXPECT_LT(recursion_radius(horizon, steps, k * limit / 100), 1) << horizon << ' ' << steps << ' ' << k;
+    EXPECT_GT(recursion_radius(horizon, steps, 1.01 * limit), 1) << horizon << ' ' << steps;
+  }
+  EXPECT_LT(stability_limit(1, 20).value(), 8.5);
 }
 
 // A hundredth below the limit theta gets to target / g, a hundredth above it leaves for good, each by the factor of its
 // radius: the largest |theta - target / g| of two windows of 1000 iterations, `apart` iterations apart, whose ratio is
 // known up to the phase in a window.
 TEST(QueueRecursion, IsStableUpToItsLimit) {
-  EXPECT_NEAR(stability_limit(2, 4), 1.3174, 5e-5);
-  EXPECT_NEAR(stability_limit(3, 30), 5.294, 5e-4);
+  EXPECT_NEAR(stability_limit(2, 4).value(), 1.3174, 5e-5);
+  EXPECT_NEAR(stability_limit(3, 30).value(), 5.294, 5e-4);
   for (const auto& [horizon, steps] : std::vector<std::pair<double, int>>{{2, 4}, {3, 30}}) {
-    const double limit = stability_limit(horizon, steps), rest = 2 / euler_chain(horizon, steps).gain;
+    const double limit = stability_limit(horizon, steps).value(), rest = 2 / euler_chain(horizon, steps).gain;
     for (const double factor : {.99, 1.01}) {
       const GaussianDenoising model{.horizon = horizon, .eta = factor * limit, .theta_0 = .5, .target = 2};
       const int apart = 5000;
@@ -401,7 +424,7 @@ TEST(GaussianTheory, RefusesBadArguments) {
   EXPECT_ERROR(queue_recursion({.horizon = 3, .eta = -1}, 4, 5), usage, "denoising.eta: -1");
   EXPECT_ERROR(queue_deviation(good, 4, 5, 0), usage, "denoising.batch: 0");
   EXPECT_ERROR(recursion_radius(1, 4, 0), usage, "denoising.eta: 0");
-  EXPECT_ERROR(stability_limit(0, 4), usage, "denoising.horizon: 0");
+  EXPECT_ERROR((void)stability_limit(0, 4), usage, "denoising.horizon: 0");
   EXPECT_ERROR(decay_rate(0), usage, "denoising.eta: 0");
   const std::vector<double> horizons{3, 4, 5, 6}, zeros(4, 0), twice{3, 4, 4, 5};
   EXPECT_ERROR(fit_decay(1, horizons, std::vector<double>{1, 2, 3}), usage, "decay.gaps: 3 gaps at 4 horizons");

@@ -335,5 +335,21 @@ TEST(Potentials, BlocksEqualPoints) {
   }
 }
 
+// So far out that V is no number of single precision any more, a signal without a share of V has finite sums.
+TEST(Potentials, HaveSumsWhereVIsInfinite) {
+  Potential<float> v(SoftmaxWells({{0, 0, 0}, {1, 0, 0}}, 2));
+  v.prepare(std::vector<double>{0, 0});
+  Population<float> x(1, 3);
+  x(0, 0) = 1e18F;
+  float value = 0;
+  v.values(x.block(0), &value);
+  ASSERT_TRUE(std::isinf(value));
+  const float signal = 1;
+  double sums[5] = {};
+  v.evaluate(x.block(0), {.sums = sums, .signal = &signal});
+  EXPECT_EQ(sums[0], 1);
+  for (const double sum : sums) EXPECT_TRUE(std::isfinite(sum));
+}
+
 }  // namespace
 }  // namespace implicit_diffusion

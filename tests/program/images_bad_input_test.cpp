@@ -118,6 +118,33 @@ TEST_F(ImagesTest, KeepsWhatItBeginsWith) {
 }
 
 // A model whose samples are not finite, and sizes that no file has.
+// What a command is told to write replaces no result of a run, and nothing of what it reads.
+TEST_F(ImagesTest, KeepsWhatBelongsToRunsAndModels) {
+  pretrained();
+  const Words few{"--count", "2", "--steps", "4"};
+  fs::copy(at("p/model"), at("copy"), fs::copy_options::recursive);
+  const std::vector<std::string> kept{"p/config.toml", "p/samples.npy", "copy/unet/config.json"};
+  write(at("p/samples.npy"), "those of the run");
+  std::vector<std::string> before;
+  for (const std::string& file : kept) before.push_back(contents(at(file)));
+  bad(Words{"evaluate", "copy", "--output", "p/config.toml"} + few, 73, {"p/config.toml", "belongs to a run"});
+  bad(Words{"evaluate", "copy", "--output", "copy/unet/config.json"} + few, 73, {"is in copy, which is read"});
+  bad(Words{"sample", "copy", "--output", "s", "--noise", "p/config.toml"} + few, 73, {"belongs to a run", "--noise"});
+  bad(Words{"sample", "copy", "--output", "p"} + few, 73, {"p/samples.npy", "belongs to a run"});
+  bad({"show-data", "data", "--output", "p/config.toml"}, 73, {"p/config.toml", "belongs to a run"});
+  EXPECT_FALSE(fs::exists(at("s")));
+  for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(contents(at(kept[i])), before[i]) << kept[i];
+}
+
+// The weights alone say neither what they predict nor at which noise levels.
+TEST_F(ImagesTest, SaysThatAModelHasNoScheduler) {
+  pretrained();
+  fs::copy(at("p/model/unet"), at("alone"), fs::copy_options::recursive);
+  const Result r = run(folder, {"sample", "alone", "--count", "2", "--steps", "4", "--output", "s"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("warning: alone: there is no scheduler"), std::string::npos) << r.err;
+}
+
 TEST_F(ImagesTest, RefusesModelsThatCannotBeUsed) {
   pretrained();
   good({"pretrain", "tiny.toml", "--output", "huge"});

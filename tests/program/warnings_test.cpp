@@ -104,6 +104,11 @@ TEST(Warnings, SpareARunThatIsShortOnPurpose) {
   expect_warnings(gaussian(1e-4) + "[quick]\nsteps = 1500\n", {}, {}, {"--quick"});
 }
 
+// Without a table of that name --quick makes nothing shorter.
+TEST(Warnings, DoNotSpareAWholeRunThatIsCalledQuick) {
+  expect_warnings(gaussian(1e-4), {"still-moving"}, {}, {"--quick"});
+}
+
 TEST(Warnings, SpareARunThatHasBarelyBegun) {
   expect_warnings(gaussian(1e-4), {}, {}, {"--steps", "0"});
   expect_warnings(gaussian(1e-4), {}, {}, {"--steps", "50"});  // six rows

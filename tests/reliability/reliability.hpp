@@ -29,8 +29,8 @@ void count(const char* what, fmt::format_string<Values...> text, Values&&... val
   std::fflush(stdout);
 }
 
-// A kind of run, of some tenths of a second with checkpoints all along. The repeats are whole runs: shorter ones end with
-// a warning, which those that had ended before a signal would print.
+// A kind of run, of some tenths of a second with checkpoints all along. The repeats are whole runs: shorter ones end
+// with a warning, which those that had ended before a signal would print.
 struct Kind {
   std::string name;
   Words experiment;

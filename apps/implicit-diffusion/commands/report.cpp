@@ -17,7 +17,7 @@ namespace {
 // Throws an output Error where the file is one that a report is made of, or another run's.
 void refuse_input(const std::filesystem::path& file, const std::vector<std::string>& folders) {
   const auto refuse = [&](const std::string& what) { throw Error(ErrorKind::output, io::display(file), what); };
-  if (is_result(file)) refuse("belongs to a run, and is not its report; --output names another file");
+  require_no_result(file, "--output", {});
   std::error_code none;
   for (const std::filesystem::path folder : folders) {
     require_run(folder);

@@ -103,6 +103,7 @@ int show_data(const ShowDataOptions& o) {
   // A file that was not named may be somebody else's: it stays.
   if (o.output.empty() && std::filesystem::exists(file, none))
     throw Error(ErrorKind::output, io::display(file), "exists; --output names another file, or this one to replace it");
+  require_no_result(file, "--output", {});
   refuse_input(file, o.path, *set);
   Workers workers(thread_count({}));
   const bool is_in_memory = set->shape().has_value();

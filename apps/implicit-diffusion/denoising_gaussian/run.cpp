@@ -106,9 +106,10 @@ std::string advice(const DenoisingGaussianConfiguration& c, const GaussianDenois
     if (q.outcome.divergence && (step == 0 || q.outcome.divergence->step < step)) step = q.outcome.divergence->step;
   std::string text = fmt::format("eta = {}, T = {}: diverged at step {}: a sample, the gradient or theta is not finite",
                                  model.eta, model.horizon, step);
-  constexpr int quickly_found = 128;  // of the limit, by eigenvalues of matrices of this order: a second
+  constexpr int quickly_found = 512;  // the limit of so many slots: in a tenth of a second
   if (const int m = c.slots(model.horizon); m <= quickly_found)
-    text += fmt::format("; with {} slots the queue is stable below eta = {:.4g}", m, stability_limit(model.horizon, m));
+    if (const std::optional<double> limit = stability_limit(model.horizon, m))
+      text += fmt::format("; with {} slots the queue is stable below eta = {:.4g}", m, *limit);
   return text;
 }
 

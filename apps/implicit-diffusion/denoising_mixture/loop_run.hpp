@@ -228,7 +228,7 @@ class LoopRun {
 
   std::vector<Warning> warnings(const Theta& theta) const {
     std::vector<Warning> all = subject_.warnings(theta);
-    if (context_.shortened) return all;
+    if (c_.shortened) return all;
     const bool known = std::isfinite(rows_.column("exact_kl").back());
     if (auto moving = warn_if_moving(known ? "KL to the tilted law" : "objective",
                                      rows_.column(known ? "exact_kl" : "objective"), known))

@@ -142,7 +142,7 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
   double work = 0;
   for (const std::size_t i : order) {
     const auto& s = e.settings[i];
-    folders.push_back({&s.configuration, folder.path / "settings" / s.folder, step_work(i), o.quick});
+    folders.push_back({&s.configuration, folder.path / "settings" / s.folder, step_work(i)});
     work += work_of(i);
   }
   const double step = step_work(0), training_steps = training_work(e.settings[0].configuration);
@@ -159,7 +159,6 @@ int run_settings(const DenoisingMixtureExperiment& experiment, const RunOptions&
                                                                      {.folder = folder.path,
                                                                       .threads = threads,
                                                                       .resume = o.resume,
-                                                                      .shortened = o.quick,
                                                                       .stop = interrupt.token(),
                                                                       .progress = &progress,
                                                                       .weight = step,

@@ -160,7 +160,7 @@ class EbmRun {
     summary.seconds = rows_.seconds();
     summary.more["parameters"] = s.theta.size();
     summary.more["last_theta_kl"] = json_number(rows_.last_row().back());
-    if (outcome.status == Status::completed && !context_.shortened)
+    if (outcome.status == Status::completed && !c_.shortened)
       if (auto warning = c_.target.data()
                              ? warn_if_moving("data log-likelihood", rows_.column("data_log_likelihood"), true)
                              : warn_if_moving("KL divergence", rows_.column("exact_kl"), true))

@@ -37,6 +37,7 @@ inline constexpr std::size_t longest_configuration = std::size_t{16} << 20;
 struct Common {
   std::string experiment, title;
   std::uint64_t seed = 0;
+  bool shortened = false;                     // by --quick: that it ends too early is no news
   ResolvedConfiguration resolved;             // running it again gives the same run
   std::vector<std::filesystem::path> inputs;  // the files of samples that it names
 

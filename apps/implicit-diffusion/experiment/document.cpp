@@ -153,7 +153,7 @@ void overlay(toml::table& table, const toml::table& changes) {
 
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides) {
-  Document d{parse(text, where), where, name, folder, {}, {}};
+  Document d{parse(text, where), where, name, folder, false, {}, {}};
   find_lines(d.table, "", d.lines);
   // The key `size` names a table whose keys take the place of the others, as those of `quick` do.
   std::string size = d.table["size"].value_or(std::string());
@@ -164,8 +164,10 @@ Document read_document(std::string_view text, const std::string& where, const st
     }
   if (const toml::table* small = d.table["small"].as_table(); small && size == "small")
     overlay(d.table, toml::table(*small));
-  if (const toml::table* quick = d.table["quick"].as_table(); quick && overrides.quick)
+  if (const toml::table* quick = d.table["quick"].as_table(); quick && overrides.quick) {
     overlay(d.table, toml::table(*quick));
+    d.shortened = true;
+  }
   for (const Override& o : overrides.set) d.from_command_line[o.key] = o.option;
   for (const Override& o : overrides.set) change(d, o);
   return d;

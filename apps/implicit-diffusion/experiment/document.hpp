@@ -23,6 +23,7 @@ struct Document {
   std::string where;                                     // how messages call it
   std::string name;                                      // of the experiment, unless the file gives one
   std::filesystem::path folder;                          // what paths in it are relative to
+  bool shortened = false;                                // by its table `quick`
   std::map<std::string, std::string> from_command_line;  // key, option
   std::map<std::string, std::uint32_t> lines;            // of the file, by key; copies of a table forget them
 };

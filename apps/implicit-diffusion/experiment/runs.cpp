@@ -62,7 +62,7 @@ int run_repeats(std::span<const Common* const> seeds, std::int64_t steps, const 
                 const Experiment& experiment) {
   const std::size_t threads = thread_count(o);
   std::vector<FolderRun> folders;
-  for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed), 1, o.quick});
+  for (const Common* c : seeds) folders.push_back({c, folder / fmt::format("seed-{}", c->seed), 1});
   const auto begin = std::chrono::steady_clock::now();
   const Common& first = *seeds.front();
   Progress progress(first.experiment, seeds.size(), static_cast<double>(steps) * static_cast<double>(seeds.size()),
@@ -171,7 +171,6 @@ void run_in_folders(std::span<const FolderRun> runs, std::size_t threads, bool r
     run(i, {.folder = r.folder,
             .threads = threads / at_once,
             .resume = resume,
-            .shortened = r.shortened,
             .stop = stop,
             .progress = progress,
             .weight = r.weight});
@@ -249,7 +248,6 @@ int run_or_repeat(std::span<const Common* const> seeds, std::int64_t steps, cons
                                 .threads = thread_count(o),
                                 .resume = o.resume,
                                 .quiet = o.quiet,
-                                .shortened = o.quick,
                                 .stop = interrupt.token(),
                                 .progress = &progress,
                                 .processes = shared ? processes() : nullptr});

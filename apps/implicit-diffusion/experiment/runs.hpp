@@ -25,8 +25,7 @@ struct RunContext {
   std::filesystem::path folder;  // exists, with config.toml
   std::size_t threads = 1;
   bool resume = false;
-  bool quiet = true;       // it says nothing of its own
-  bool shortened = false;  // by --quick: that it ends too early is no news
+  bool quiet = true;  // it says nothing of its own
   std::stop_token stop;
   Progress* progress = nullptr;
   double weight = 1;  // of a step, in it
@@ -60,8 +59,7 @@ struct FinishedRun {
 struct FolderRun {
   const Common* configuration;
   std::filesystem::path folder;
-  double weight = 1;       // of its steps, for the time that is left
-  bool shortened = false;  // by --quick
+  double weight = 1;  // of its steps, for the time that is left
 };
 // What came of a run on another process than the first: a message that it sends, and what that one makes of it.
 struct RunResults {

@@ -234,6 +234,7 @@ Matrix TableReader::as_matrix(const toml::node& n, std::string_view key) const {
 void read_common(TableReader& top, const Document& d, Common& c) {
   c.experiment = top.text("experiment", d.name);
   c.title = top.text("title", c.experiment);
+  c.shortened = d.shortened;
   // It names a folder, and stands in lines on the terminal.
   const bool has_control_letters = io::printable(c.experiment) != c.experiment;
   if (c.experiment.empty() || c.experiment == "." || c.experiment == ".." || c.experiment.size() > 200 ||

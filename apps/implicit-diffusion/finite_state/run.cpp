@@ -206,7 +206,7 @@ FinishedRun run_once(const FiniteStateConfiguration& c, const RunContext& contex
   s.figures = {main.reward.back(), main.exact_reward.back(), main.kl.back()};
   s.gradient_evaluations = s.steps;
   s.seconds = seconds;
-  if (status == Status::completed && !context.shortened)
+  if (status == Status::completed && !c.shortened)
     if (auto moving = warn_if_moving("objective", main.objective, false)) s.warnings.push_back(std::move(*moving));
   Json& more = s.more;
   more["results"] = Json::array();

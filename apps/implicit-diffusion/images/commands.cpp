@@ -77,6 +77,17 @@ void require_finite(const TensorSamples& x, const std::string& model, const std:
               fmt::format("sample {} is not finite: the model diverges along its chain", at->sample));
 }
 
+// Says so where the folder does not say at which noise levels its network works and what it predicts.
+Diffusion load_told(const std::string& folder) {
+  Diffusion model = load_diffusion(folder);
+  if (!model.folder.scheduler && is_first())
+    complain(
+        fmt::format("warning: {}: there is no scheduler: its network is taken to predict the noise at the times of "
+                    "DDPMScheduler's defaults",
+                    io::display(folder)));
+  return model;
+}
+
 // Throws an output Error where a file cannot be there, before the work.
 void require_folder_of(const std::string& file) {
   const fs::path folder = fs::path(file).parent_path();
@@ -115,7 +126,7 @@ int sample(const SampleOptions& o) {
                     {"--shard", to_toml(o.shard)},
                     {"--portable-bits", to_toml(o.portable_bits)}},
                    {}});
-  const Diffusion model = load_diffusion(o.model);
+  const Diffusion model = load_told(o.model);
   Workers workers(threads_of(o.threads));
   const Noise noise(static_cast<std::uint64_t>(o.seed));
   const auto count = static_cast<std::size_t>(o.count), shard = static_cast<std::size_t>(o.shard);
@@ -127,10 +138,12 @@ int sample(const SampleOptions& o) {
   const ImageChain chain{discrete ? TimeGrid{} : grid_of(model, o.model, steps, o.grid),
                          o.sampler == "ode" ? Dynamics::euler_ode : Dynamics::euler_sde, LastStep::mean};
   require_folder_of(o.noise);
+  if (!o.noise.empty()) require_no_result(o.noise, "--noise", {o.model});
   // The folder is made before the work, so that one that cannot be is known at once.
   const fs::path folder = o.output.empty() ? fs::path("samples") : fs::path(o.output);
   std::vector<fs::path> made_folders;
   from_first(processes(), [&] {
+    for (const char* name : {"samples.png", "samples.npy"}) require_no_result(folder / name, "--output", {o.model});
     for (const char* name : {"samples.png", "samples.npy"})
       if (std::error_code none; o.output.empty() && fs::exists(folder / name, none))
         throw Error(ErrorKind::output, io::display(folder / name),
@@ -172,12 +185,14 @@ int evaluate(const EvaluateOptions& o) {
                     {"--shard", to_toml(o.shard)},
                     {"--portable-bits", to_toml(o.portable_bits)}},
                    {}});
+  const fs::path file = o.output.empty() ? "evaluation.json" : o.output;
   require_folder_of(o.output);
-  const Diffusion model = load_diffusion(o.model);
+  require_no_result(file, "--output", {o.model, o.base, o.classifier, o.data});
+  const Diffusion model = load_told(o.model);
   Workers workers(threads_of(o.threads));
   std::optional<Diffusion> base;
   if (!o.base.empty()) {
-    base = load_diffusion(o.base);
+    base = load_told(o.base);
     if (base->network.layout != model.network.layout || base->network.sample != model.network.sample)
       throw Error(ErrorKind::data, io::display(o.base),
                   "is of another shape than the model: there is no path KL to it");
@@ -247,7 +262,6 @@ int evaluate(const EvaluateOptions& o) {
                   {"oracle_reward", json_number(enough ? oracle->reward : Figures::none)},
                   {"oracle_kl", json_number(enough ? oracle->kl : Figures::none)},
                   {"oracle_effective_samples", json_number(oracle ? oracle->effective_samples : Figures::none)}};
-  const fs::path file = o.output.empty() ? "evaluation.json" : o.output;
   io::write_file(file, json.dump(2) + "\n");
   print(table + io::display(file) + "\n");
   return 0;

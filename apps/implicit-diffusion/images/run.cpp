@@ -128,7 +128,6 @@ int run_all(const ImagesExperiment& experiment, const RunOptions& o) {
                                           .threads = thread_count(o),
                                           .resume = found["begun"].get<bool>(),
                                           .quiet = true,
-                                          .shortened = o.quick,
                                           .stop = interrupt.token(),
                                           .progress = &progress,
                                           .weight = work_of_step(c),

@@ -123,8 +123,7 @@ FinishedRun run_langevin(const LangevinConfiguration& c, const RunContext& conte
   recorder.finish(r.state, diverged);
   FinishedRun done{summarise(c, r, recorder, context.threads), {}, {}};
   if (context.processes) done.summary.processes = context.processes->ranks();
-  if (r.outcome.status == Status::completed)
-    done.summary.warnings = langevin_warnings(c, r.state, recorder.rows(), context.shortened);
+  if (r.outcome.status == Status::completed) done.summary.warnings = langevin_warnings(c, r.state, recorder.rows());
   if (diverged) done.complaints.push_back(describe_divergence(*r.outcome.divergence, c));
   done.table = closing_table(c, done.summary);
   write_run(context, r, recorder, done.summary);

@@ -83,10 +83,13 @@ std::optional<Warning> warn_of_step(const LangevinConfiguration& c, const RunSta
   const std::string bias =
       g < *limit ? fmt::format("around the narrowest mode the samples have up to {:.3g} times the variance of the law",
                                1 / (1 - g / *limit))
-                 : std::string("the chain is not stable, and its samples do not follow the law");
+                 : std::string(
+                       "the chain is not stable, and its samples do not follow the law. If theta should not be "
+                       "where it is, a smaller learning_rate may help");
   return Warning{warning_kind::step_size,
                  fmt::format("step_size ({:.6g} at the end) is {:.0f} % of the largest stable step at the last theta "
-                             "({:.6g}): {}; with a step_size of {:.3g} it would be {:.3g} times",
+                             "({:.6g}): {}; with a step_size of {:.3g} their variance would be up to {:.3g} times "
+                             "that of the law",
                              g, 100 * g / *limit, *limit, bias, fine * *limit, 1 / (1 - fine))};
 }
 
@@ -193,8 +196,7 @@ std::optional<Warning> warn_of_mixing(const LangevinConfiguration& c, const RunS
 
 }  // namespace
 
-std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const RunState& state, const RowRecorder& rows,
-                                       bool shortened) {
+std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const RunState& state, const RowRecorder& rows) {
   std::vector<Warning> all;
   if (state.step == 0) return all;
   const Potential<float> potential = prepared(c.potential.make(), state.theta);
@@ -205,7 +207,7 @@ std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const Run
   const std::optional<Warning> biased = warn_of_step(c, state, limit);
   add(biased);
   if (moves_theta(c.method)) add(warn_if_worse(c, rows));
-  if (shortened) return all;
+  if (c.shortened) return all;
   if (moves_theta(c.method)) add(warn_of_figures(c, rows));
   // Samples of a law that the step has made wider say nothing of crossings.
   if (!biased) add(warn_of_mixing(c, state, potential, limit));

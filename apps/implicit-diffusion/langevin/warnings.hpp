@@ -8,7 +8,6 @@
 namespace program {
 
 // A run that was shortened on purpose is not told that it is too short.
-std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const RunState& state, const RowRecorder& rows,
-                                       bool shortened);
+std::vector<Warning> langevin_warnings(const LangevinConfiguration& c, const RunState& state, const RowRecorder& rows);
 
 }  // namespace program

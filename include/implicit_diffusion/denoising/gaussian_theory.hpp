@@ -44,6 +44,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -105,8 +106,8 @@ std::vector<double> queue_deviation(const GaussianDenoising& model, int steps, s
 
 // The largest modulus of the roots of the recursion: the factor of an iteration, in the long run.
 double recursion_radius(double horizon, int steps, double eta);
-// The eta at which it is 1, to 10 digits, by bisection.
-double stability_limit(double horizon, int steps);
+// The least eta at which it is 1, to 10 digits: below it the recursion is stable. None where none is found.
+std::optional<double> stability_limit(double horizon, int steps);
 
 enum class DecayRegime { exponential, critical, oscillating };  // 4 eta below, at and above 1
 DecayRegime decay_regime(double eta);

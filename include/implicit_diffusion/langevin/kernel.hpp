@@ -200,7 +200,8 @@ template <Number Real, std::size_t D, Wanted wanted, bool value_share, class P>
         for (std::size_t j = 0; j < d; ++j) store(slope[j], r.gradient + j * block_size + i);
       if constexpr (sums) {
         Real f = r.signal ? load<Real>(r.signal + i) + shift : Real(S(0));
-        if constexpr (value_share) f = fma(share, value, f);
+        if constexpr (value_share)
+          if (r.value_share != 0) f = fma(share, value, f);  // 0 times an infinite V would be no number
         if constexpr (last) {
           const auto present = first_lanes(x.size - i, static_cast<Real*>(nullptr));
           f = select(present, f, Real(S(0)));

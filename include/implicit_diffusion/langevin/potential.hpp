@@ -17,8 +17,9 @@
 //     static constexpr std::size_t fixed_dimension;                 where it has but one:
 //                                                                   then a point is kept in registers
 //     evaluate_in<D>(x, grad_x, grad_theta) const;                  evaluate with the dimension as a constant
-//     terms<D>, from_terms<D>, shift, factor, near_terms<D>         evaluation in two parts,
-//                                                                   theta-gradients cheap to sum: see kernel.hpp
+//     terms<D>, from_terms<D>, shift, factor                        evaluation in two parts,
+//                                                                   theta-gradients cheap to sum: see kernel.hpp,
+//                                                                   also for more forms of it
 //     std::optional<std::size_t> find_inadmissible(theta) const;    a parameter outside its domain
 //     std::optional<double> largest_stable_step() const;            of the Langevin chain, at the prepared theta
 //     GaussianMixture law(theta) const;                             pi*(theta), where it is a mixture of Gaussians

@@ -112,8 +112,7 @@ int ComparisonExperiment::run(const RunOptions& o) const {
   double work = 0;
   for (const Task& t : tasks) {
     const auto each = static_cast<double>(gradient_evaluations_per_step(t.configuration));
-    folders.push_back(
-        {&t.configuration, folder_of(folder.path, c.settings[t.setting], t.configuration.seed), each, o.quick});
+    folders.push_back({&t.configuration, folder_of(folder.path, c.settings[t.setting], t.configuration.seed), each});
     work += each * static_cast<double>(t.configuration.steps);
   }
   Progress progress(c.experiment, tasks.size(), work, o.quiet);
