@@ -130,6 +130,7 @@ class LoopRun {
   // On all processes, of numbers that belong to the tiles of samples.
   template <class Numbers>
   static std::size_t whole_size(const Numbers& numbers, const typename Steps::Samples& of) {
+    using implicit_diffusion::size_in_bytes;
     const std::size_t bytes = size_in_bytes(numbers);
     if constexpr (implicit_diffusion::KnowsItsSpread<Numbers>)
       return bytes;
@@ -142,6 +143,7 @@ class LoopRun {
   }
 
   bool save_run(implicit_diffusion::io::CheckpointWriter& c, const auto& s) const {
+    using implicit_diffusion::first_nonfinite;
     if (first_nonfinite(s.theta) || !all_finite(s.optimizer.memory())) return false;
     for (const Batch& b : batches(s))
       if (find_nonfinite(b)) return false;

@@ -122,8 +122,7 @@ report::Figure reward_against_kl(const Json& rows, const SettingNames& name) {
   return {report::to_svg(chart),
           "Each line goes from the samples before finetuning to those after it, whose KL is that of the paths. The "
           "curves are the data reweighted by exp(λ R / β): the best that any law can do, for the law of the data. They "
-          "end where fewer than 100 images have most of the weight.",
-          true};
+          "end where fewer than 100 images have most of the weight."};
 }
 
 report::Figure histogram_of(const Json& r, const std::string& name) {

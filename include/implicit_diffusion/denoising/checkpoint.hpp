@@ -59,7 +59,7 @@ class BatchWriter {
   // What belongs to the tiles of a batch: of one that processes share, each has a part.
   template <class Numbers>
   void save_numbers(const std::string& name, const Numbers& numbers, const typename StepsOf<T>::Samples& of) {
-    if constexpr (KnowsItsSpread<Numbers>) {
+    if constexpr (KnowsItsSpread<Numbers>) {  // NOLINT(bugprone-branch-clone): known before the other
       io::save(writer_, name, numbers);
     } else if (const Range tiles = spread_of(of); !tiles.processes) {
       io::save(writer_, name, numbers);
@@ -143,7 +143,7 @@ class BatchReader {
  private:
   template <class Numbers>
   void restore_numbers(const std::string& name, Numbers& numbers, const typename StepsOf<T>::Samples& of) {
-    if constexpr (KnowsItsSpread<Numbers>) {
+    if constexpr (KnowsItsSpread<Numbers>) {  // NOLINT(bugprone-branch-clone): known before the other
       io::restore(reader_, name, numbers);
     } else if (const Range tiles = spread_of(of); !tiles.processes) {
       io::restore(reader_, name, numbers);

@@ -51,7 +51,7 @@ struct TreeNode {
     const std::size_t end = std::min((i + 1) << level, range.total);
     return range.first <= first() && end <= range.first + range.count;
   }
-  friend auto operator<=>(const TreeNode&, const TreeNode&) = default;
+  friend auto operator<=>(const TreeNode&, const TreeNode&) = default;  // NOLINT(modernize-use-nullptr): there is none
 
   static TreeNode root(std::size_t tasks) { return {static_cast<std::size_t>(std::bit_width(tasks - 1)), 0}; }
 };
