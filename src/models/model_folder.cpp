@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <vector>
 
 namespace implicit_diffusion {
 namespace {
@@ -31,6 +32,18 @@ constexpr std::size_t most_files = 10'000;
 bool is_there(const Path& path) {
   std::error_code none;
   return std::filesystem::exists(path, none);
+}
+
+// For who names the folder of a run: where in it a model is, up to three folders down.
+std::string models_below(const Path& folder) {
+  std::error_code none;
+  std::vector<Path> found;
+  for (std::filesystem::recursive_directory_iterator at(folder, none), end; !none && at != end; at.increment(none)) {
+    if (at.depth() == 2) at.disable_recursion_pending();
+    if (at->path().filename() == "model" && is_there(at->path() / "unet" / "config.json")) found.push_back(at->path());
+  }
+  std::ranges::sort(found);
+  return found.empty() ? "" : "; there is a model in " + display(found.front());
 }
 
 // The folder of a part: the one called like it, or the model's own.
@@ -123,7 +136,8 @@ ModelFolder read_model_folder(const Path& folder) {
     require_class(file, "scheduler", "");  // its own file names the class
     model.index_keys = file.others();
   }
-  if (!is_there(network)) throw Error(ErrorKind::missing, display(folder), "has no config.json, here or in unet/");
+  if (!is_there(network))
+    throw Error(ErrorKind::missing, display(folder), "has no config.json, here or in unet/" + models_below(folder));
   model.network = parse_unet_config(read_json(network), display(network));
   if (is_there(scheduler)) model.scheduler = parse_scheduler_config(read_json(scheduler), display(scheduler));
   if (const Path origin = folder / origin_name; is_there(origin)) {

@@ -133,6 +133,7 @@ TEST_F(ImagesTest, KeepsWhatBelongsToRunsAndModels) {
   bad(Words{"sample", "copy", "--output", "p"} + few, 73, {"p/samples.npy", "belongs to a run"});
   bad({"show-data", "data", "--output", "p/config.toml"}, 73, {"p/config.toml", "belongs to a run"});
   EXPECT_FALSE(fs::exists(at("s")));
+  bad({"sample", "p"}, 66, {"p: has no config.json", "there is a model in p/model"});
   for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_EQ(contents(at(kept[i])), before[i]) << kept[i];
 }
 
