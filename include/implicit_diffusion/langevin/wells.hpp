@@ -15,8 +15,8 @@
 // Near the origin it is evaluated as V = |x|^2 / q - log sum_i exp(a_i . x + b_i), a_i = 2 c_i / q, b_i = log w_i -
 // |c_i|^2 / q: linear forms instead of distances, in powers of two, with no maximum to subtract. Linear forms lose
 // digits where |x|^2 / q is large; there, beyond a radius that update_radius() chooses, it is V = -logsumexp_i(log w_i
-// - |x - c_i|^2 / q), twice as slow, right for wells anywhere as long as |x - c_i|^2 / q keeps digits for what tells the
-// wells apart.
+// - |x - c_i|^2 / q), twice as slow, right for wells anywhere as long as |x - c_i|^2 / q keeps digits for what tells
+// the wells apart.
 #pragma once
 
 #include "implicit_diffusion/langevin/constants.hpp"
