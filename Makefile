@@ -11,7 +11,7 @@ SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 # Clang 14 cannot compile the headers of LibTorch 1.13 as C++20.
 UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/mpi' ':!src/torch' ':!tests/torch' ':!src/images' ':!tests/images' \
   ':!apps/implicit-diffusion/images' ':!*/networks/options.cpp' ':!*/networks/bench.cpp' ':!*/networks/check_chain.cpp' \
-  ':!*/networks/weights.cpp' ':!*/networks/verify_model.cpp' ':!*/denoising_mixture/network*.cpp' ':!*/ebm_network/run.cpp' \
+  ':!examples/own_network.cpp' ':!*/networks/weights.cpp' ':!*/networks/verify_model.cpp' ':!*/denoising_mixture/network*.cpp' ':!*/ebm_network/run.cpp' \
   ':!*/ebm_network/check.cpp')
 
 .PHONY: help

@@ -1,6 +1,7 @@
 #include "langevin/samples.hpp"
 
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/file.hpp"
 #include "implicit_diffusion/io/samples.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/population_arrays.hpp"

@@ -26,7 +26,8 @@ double largest_curvature(const Potential<double>& potential, const Population<fl
   for (std::size_t j = 0; j < d; ++j)
     for (std::size_t i = 0; i < n; ++i) x(i, j) = static_cast<double>(some(i, j));
   std::vector<double> v(n * d), shift(n), curvature(n);  // by coordinate
-  for (std::size_t k = 0; k < v.size(); ++k) v[k] = std::cos(static_cast<double>(k / n + 1));
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t i = 0; i < n; ++i) v[j * n + i] = std::cos(static_cast<double>(j + 1));
   const auto normalise = [&] {
     for (std::size_t i = 0; i < n; ++i) {
       double square = 0;
