@@ -33,11 +33,7 @@ double legendre(std::size_t n, double x) {
 }  // namespace
 
 AdaptiveDivergence::AdaptiveDivergence(const GaussianMixture& p, const GaussianMixture& q)
-    : dimension_(p.dimension()),
-      points_(1),
-      log_p_(p),
-      log_q_(q),
-      rule_(gauss_legendre(nodes_along_axis.at(p.dimension() - 1))) {
+    : dimension_(p.dimension()), log_p_(p), log_q_(q), rule_(gauss_legendre(nodes_along_axis.at(p.dimension() - 1))) {
   const std::size_t d = dimension_;
   for (std::size_t a = 0; a < d; ++a) points_ *= rule_.nodes.size();
   for (const double x : rule_.nodes) top_.push_back(legendre(rule_.nodes.size() - 1, x));

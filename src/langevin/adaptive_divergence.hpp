@@ -64,7 +64,8 @@ class AdaptiveDivergence {
   // The halves, evaluated; each has half of their difference from the whole as its error.
   Halves halve(const Cell& c) const;
 
-  std::size_t dimension_, points_;  // points of a cell
+  std::size_t dimension_;
+  std::size_t points_ = 1;  // of a cell
   MixtureLogDensity log_p_, log_q_;
   Quadrature rule_;
   std::vector<double> top_;  // of the values at the rule's nodes these make the highest Legendre coefficient
