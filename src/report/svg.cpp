@@ -70,7 +70,7 @@ std::vector<LegendPlace> place_legend(const std::vector<LegendEntry>& legend, do
   const auto columns = static_cast<std::size_t>(std::max(1.0, std::floor((available + space) / widest)));
   for (std::size_t i = 0; i < places.size(); ++i) {
     places[i].x = available / static_cast<double>(columns) * static_cast<double>(i % columns);
-    places[i].row = static_cast<double>(i / columns);
+    places[i].row = std::floor(static_cast<double>(i) / static_cast<double>(columns));
   }
   return places;
 }

@@ -119,12 +119,12 @@ TEST(Codec, RefusesEveryChangedBitOfAPng) {
 TEST(Codec, DoesNotBelieveSizes) {
   const auto declared = [](std::uint32_t width, std::uint32_t height) {
     std::string bytes = png_bytes(random_image({1, 2, 2}, 1));
-    for (int k = 0; k < 4; ++k) {
-      bytes[static_cast<std::size_t>(16 + k)] = static_cast<char>(width >> (24 - 8 * k));
-      bytes[static_cast<std::size_t>(20 + k)] = static_cast<char>(height >> (24 - 8 * k));
+    for (std::size_t k = 0; k < 4; ++k) {
+      bytes[16 + k] = static_cast<char>(width >> (24 - 8 * k));
+      bytes[20 + k] = static_cast<char>(height >> (24 - 8 * k));
     }
     const auto crc = static_cast<std::uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()) + 12, 17));
-    for (int k = 0; k < 4; ++k) bytes[static_cast<std::size_t>(29 + k)] = static_cast<char>(crc >> (24 - 8 * k));
+    for (std::size_t k = 0; k < 4; ++k) bytes[29 + k] = static_cast<char>(crc >> (24 - 8 * k));
     return bytes;
   };
   EXPECT_ERROR(decode_image(declared(2, 3), "x"), data, "damaged PNG");
