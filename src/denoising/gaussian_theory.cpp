@@ -72,9 +72,9 @@ std::vector<double> polynomial(const EulerChain& chain, double eta) {
   return a;
 }
 
-// Whether all roots of sum_j a_j z^j, with a leading coefficient of 1, have |z| < r, by the test of Schur and Cohn: with
-// z in units of r, the product of the roots is within the unit circle, and so are all roots of a polynomial of one
-// degree less. What underflows is too small to count.
+// Whether all roots of sum_j a_j z^j, with a leading coefficient of 1, have |z| < r, by the test of Schur and Cohn:
+// with z in units of r, the product of the roots is within the unit circle, and so are all roots of a polynomial of
+// one degree less. What underflows is too small to count.
 bool roots_within(std::vector<double> a, double r) {
   double power = 1;
   for (std::size_t j = a.size(); j-- > 0; power /= r) a[j] *= power;
@@ -225,9 +225,9 @@ double recursion_radius(double horizon, int steps, double eta) {
   return high;
 }
 
-// u = 2 eta h gain^2 is the share of its distance that theta would lose in a step if nothing were late. A lag of M steps
-// is stable below u = 2 sin(pi / (4 M + 2)); weights that are not negative mix lags of at most that. Modes may leave the
-// unit circle and come back, so u ascends in small steps to where the first one leaves.
+// u = 2 eta h gain^2 is the share of its distance that theta would lose in a step if nothing were late. One lag of M
+// steps is stable below u = 2 sin(pi / (4 M + 2)); the search begins far below. Modes may leave the unit circle and
+// come back, so u ascends in small steps to where the first one leaves.
 std::optional<double> stability_limit(double horizon, int steps) {
   const EulerChain chain = euler_chain(horizon, steps);
   const double unit = 1 / (2 * chain.step * chain.gain * chain.gain);

@@ -86,9 +86,7 @@ void refuse_input(const std::filesystem::path& file, const std::filesystem::path
   std::error_code none;
   const bool exists = std::filesystem::exists(file, none);
   if (!exists && set.kind() != data::Kind::image_folder) return;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none),
-                              part = std::filesystem::canonical(path, none);
-  if (std::mismatch(part.begin(), part.end(), whole.begin(), whole.end()).first == part.end())
+  if (is_in(file, path))
     throw Error(ErrorKind::output, io::display(file),
                 exists ? "belongs to the data set; --output names another file"
                        : "would become a part of the data set; --output names a file outside of it");

@@ -185,19 +185,19 @@ bool is_result(const fs::path& file) {
   return is_run_file(file.filename()) && file.filename() != "report.html" && has_run(folder);
 }
 
+bool is_in(const fs::path& file, const fs::path& folder) {
+  std::error_code none;
+  const fs::path whole = fs::weakly_canonical(fs::absolute(file, none), none), part = fs::canonical(folder, none);
+  return !none && std::mismatch(part.begin(), part.end(), whole.begin(), whole.end()).first == part.end();
+}
+
 void require_no_result(const fs::path& file, const char* option, const std::vector<std::string>& read) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::output, io::display(file), fmt::format("{}; {} names another file", what, option));
   };
   if (is_result(file)) refuse("belongs to a run");
-  std::error_code none;
-  const fs::path whole = fs::weakly_canonical(fs::absolute(file, none), none);
-  for (const std::string& folder : read) {
-    if (folder.empty()) continue;
-    const fs::path part = fs::canonical(folder, none);
-    if (!none && std::mismatch(part.begin(), part.end(), whole.begin(), whole.end()).first == part.end())
-      refuse(fmt::format("is in {}, which is read", io::display(folder)));
-  }
+  for (const std::string& folder : read)
+    if (!folder.empty() && is_in(file, folder)) refuse(fmt::format("is in {}, which is read", io::display(folder)));
 }
 
 fs::path output_folder(const RunOptions& o, const Common& c) {

@@ -64,6 +64,8 @@ bool is_replaced(const std::filesystem::path& folder, const std::filesystem::pat
 void require_kept(const char* key, const std::filesystem::path& file, const RunOptions& o, const Common& c);
 // True if a run keeps what it has done under that name: the files of a run, but for its report.
 bool is_result(const std::filesystem::path& file);
+// True if the file, which need not exist, is in the folder or below; through links as well.
+bool is_in(const std::filesystem::path& file, const std::filesystem::path& folder);
 // Throws an output Error where a command that an option told to write a file would replace a result of a run, or write
 // into one of the folders that it reads; empty names are passed over.
 void require_no_result(const std::filesystem::path& file, const char* option, const std::vector<std::string>& read);
