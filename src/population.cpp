@@ -3,6 +3,8 @@
 #include "require.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -81,5 +83,25 @@ double sum_of(std::span<const float> numbers) {
   for (const double s : lane) sum += s;
   return sum;
 }
+
+template <class Real>
+std::optional<SampleCoordinate> find_nonfinite_here(const Population<Real>& x) {
+  for (std::size_t j = 0; j < x.dimension(); ++j) {
+    const std::span<const Real> column = x.coordinate(j);
+    // x - x is 0 for finite x, NaN otherwise: sums of some, each in a lane, tell at once whether a search is needed.
+    constexpr std::size_t lanes = lanes_per_group;
+    std::array<Real, lanes> doubt{};
+    std::size_t i = 0;
+    for (; i + lanes <= column.size(); i += lanes)
+      for (std::size_t l = 0; l < lanes; ++l) doubt[l] += column[i + l] - column[i + l];
+    for (; i < column.size(); ++i) doubt[0] += column[i] - column[i];
+    if (std::ranges::all_of(doubt, [](Real v) { return v == 0; })) continue;
+    const auto at = std::ranges::find_if(column, [](Real v) { return !std::isfinite(v); });
+    return SampleCoordinate{x.first() + static_cast<std::size_t>(at - column.begin()), j};
+  }
+  return std::nullopt;
+}
+template std::optional<SampleCoordinate> find_nonfinite_here(const Population<float>& x);
+template std::optional<SampleCoordinate> find_nonfinite_here(const Population<double>& x);
 
 }  // namespace implicit_diffusion

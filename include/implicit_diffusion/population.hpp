@@ -149,18 +149,9 @@ struct SampleCoordinate {
 
 // The first coordinate among the samples here that is infinite or not a number.
 template <class Real>
-std::optional<SampleCoordinate> find_nonfinite_here(const Population<Real>& x) {
-  for (std::size_t j = 0; j < x.dimension(); ++j) {
-    // x - x is 0 for finite x, NaN otherwise: the sum tells at once whether a search is needed.
-    Real doubt = 0;
-    const std::span<const Real> column = x.coordinate(j);
-    for (const Real v : column) doubt += v - v;
-    if (doubt == 0) continue;
-    for (std::size_t i = 0; i < column.size(); ++i)
-      if (!std::isfinite(column[i])) return SampleCoordinate{x.first() + i, j};
-  }
-  return std::nullopt;
-}
+std::optional<SampleCoordinate> find_nonfinite_here(const Population<Real>& x);
+extern template std::optional<SampleCoordinate> find_nonfinite_here(const Population<float>& x);
+extern template std::optional<SampleCoordinate> find_nonfinite_here(const Population<double>& x);
 
 // The first of those that processes have found, with the number of the batch that it is in. They are ordered by batch,
 // coordinate and sample.

@@ -201,5 +201,6 @@ class GaussianScore {
  private:
   double theta_ = 0;
 };
+extern template const ScoreKernels<float, GaussianScore::NoiseLevel>& score_kernels();
 
 }  // namespace implicit_diffusion
