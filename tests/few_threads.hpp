@@ -1,21 +1,6 @@
-// A system at its limit of threads. One file of a test program includes this.
+// A system at its limit of threads. A test program that includes this compiles few_threads.cpp too.
 #pragma once
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include <atomic>
-#include <cerrno>
-#include <limits>
 
-namespace {
-std::atomic<int> threads_left = std::numeric_limits<int>::max();  // that may still be started
-}
-
-// The standard library starts its threads by this one instead of the system's: it refuses as a system at its limit
-// does.
-extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                              void* argument) {
-  static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
-  return threads_left-- > 0 ? next(thread, attributes, start, argument) : EAGAIN;
-}
+extern std::atomic<int> threads_left;  // that may still be started; no limit at first

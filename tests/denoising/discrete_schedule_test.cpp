@@ -2,6 +2,7 @@
 // these tests are skipped where it is not there), and against closed forms.
 #include "implicit_diffusion/denoising/discrete_schedule.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -155,9 +156,8 @@ TEST(DiscreteSchedule, EqualsDiffusersTensors) {
           config.prediction_type = prediction;
           config.variance_type = variance;
           config.clip_sample = clip == 1;
-          const std::string name =
-              "ddpm_step_" + prediction_name + "_" + variance_name + "_clip" + std::to_string(clip) + "_n50_t";
-          compare(DiscreteSchedule(config).ddpm_step(t, t - 20), name + std::to_string(t));
+          compare(DiscreteSchedule(config).ddpm_step(t, t - 20),
+                  fmt::format("ddpm_step_{}_{}_clip{}_n50_t{}", prediction_name, variance_name, clip, t));
         }
       for (const int eta : {0, 1}) {
         SchedulerConfig config;

@@ -51,6 +51,7 @@ class Vector {
   Vector(const Vector& other) : handle_(std::make_shared<Memory>(*other.handle_)) { ++counts.copies; }
   Vector(Vector&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Vector& operator=(const Vector& other) {
+    if (this == &other) return *this;
     ++counts.copies;
     handle_->numbers = other.handle_->numbers;  // into memory that is there
     ++handle_->version;

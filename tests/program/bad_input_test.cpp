@@ -65,11 +65,11 @@ Row checked(Row row) {
   return row;
 }
 
-// KEY.KEY. ... .KEY
+// KEY.KEY. ... .KEY, doubled until it is long enough: every test of this program makes those of all tests.
 std::string dotted(std::size_t parts) {
   std::string key = "a";
-  for (std::size_t i = 1; i < parts; ++i) key += ".a";
-  return key;
+  while (key.size() < 2 * parts) key += '.' + key;
+  return key.substr(0, 2 * parts - 1);
 }
 // [0,1,2, ...]
 std::string numbers(int count) {
@@ -107,6 +107,7 @@ std::vector<Row> rows() {
       option("SeedMissing", {"--seed"}, {"--seed: ", "missing"}),
       option("SeedTwice", {"--seed", "1", "--seed", "2"}, {"--seed: "}),
       option("SeedsBeyondTheLargest", {"--seed", "9223372036854775807", "--repeats", "2"}, {"--repeats: 2", "seeds"}),
+      option("StepsTwice", {"--steps", "1", "--set", "steps=2"}, {"--steps", "--set steps", "one of them is meant"}),
       option("StepsNegative", {"--steps", "-1"}, {"--steps: -1 must be at least 0"}),
       option("StepsNotANumber", {"--steps", "many"}, {"--steps: ", "'many'", "an integer is needed"}),
       option("StepsTooManyToWriteDown", {"--steps", "1000000000000000"}, {"log_every: 10 needs", "GB of memory"}),
@@ -226,8 +227,18 @@ std::vector<Row> rows() {
 
       // Keys in a file, with their line.
       file("UnknownKey", "particles", "partcles", 2, {"x.toml:1: partcles: unknown key; did you mean particles?"}),
-      file("UnknownKeyInTable", "precision", "precison", 2, {"x.toml: potential.precision: missing"}),
-      file("UnknownTable", "[reward]", "[rewrd]", 2, {"x.toml"}),
+      file("UnknownKeyInTable", "precision", "precison", 2,
+           {"x.toml:8: potential.precison: unknown key; did you mean potential.precision?"}),
+      file("UnknownTable", "[reward]", "[rewrd]", 2, {"x.toml:10: rewrd: unknown key; did you mean reward?"}),
+      file("UnknownKind", "particles", "knd = \"rates\"\nparticles", 2,
+           {"x.toml:1: knd: unknown key; did you mean kind?"}),
+      file("UnknownTableWithoutWhichNothingIsRead", "[potential]", "[potental]", 2,
+           {"x.toml:6: potental: unknown key; did you mean potential?"}),
+      text("UnknownKeyOfOneThatHasADefault",
+           "[potential]\nkind = \"double-well\"\ndimensoin = 1\n[reward]\nkind = \"quadratic\"\ncentre = [1.0]\n"
+           "[start]\ntheta = [1.0]\n",
+           2, {"x.toml:3: potential.dimensoin: unknown key; did you mean potential.dimension?"}),
+      file("MissingKey", "precision = [[1.0]]\n", "", 2, {"x.toml: potential.precision: missing"}),
       file("KeyOfAnotherTable", "[start]", "[start]\nprecision = 1", 2,
            {"x.toml:15: start.precision: unknown key; did you mean potential.precision?"}),
       file("KeyOfTheTopInATable", "[reward]", "[reward]\nsteps = 3", 2,

@@ -69,8 +69,8 @@ TEST(DenoisingMixture, ComesToTheTiltedLawInADoubleQueueToo) {
   const Result result =
       run(folder, {"run", "denoising-mixture", "--quiet", "--no-report", "--output", "d", "--set", "batch=100", "--set",
                    "dynamics=ode", "--set", "steps_per_sample=64", "--set", "slots=64", "--set",
-                   "comparison.settings=[\"loop=queue\", \"loop=double-queue keep_every=64 steps=3000 "
-                   "learning_rate=0.014 optimizer=gradient-descent\"]"});
+                   ("comparison.settings=[\"loop=queue\", \"loop=double-queue keep_every=64 steps=3000 "
+                    "learning_rate=0.014 optimizer=gradient-descent\"]")});
   ASSERT_EQ(result.code, 0) << result.err;
   const Json s = json(folder / "d/summary.json");
   ASSERT_EQ(s["results"].size(), 2U);

@@ -118,15 +118,21 @@ TEST(DenoisingNetwork, EveryLoopHasTheSameBitsForAnyThreads) {
       {"nested", {"--set", "slots=1"}},
       {"replayed", {"--set", "keep_every=3"}},
       {"cold", {"--set", "loop=queue-cold"}},
-      {"double", {"--set", "loop=double-queue", "--set", "dynamics=ode", "--set", "slots=8", "--set", "steps=20"}}};
+      {"double", {"--set", "loop=double-queue", "--set", "dynamics=ode", "--set", "slots=8"}}};
   for (const auto& [name, words] : loops) {
-    ASSERT_EQ(run(folder, small(name, words + Words{"--threads", "1"})).code, 0) << name;
-    ASSERT_EQ(run(folder, small(name + "3", words + Words{"--threads", "3"})).code, 0) << name;
+    // The gradients of a double queue are 17 steps old.
+    const std::string steps = name == "double" ? "20" : "12";
+    ASSERT_EQ(run(folder, small(name, words + Words{"--threads", "1"}, steps)).code, 0) << name;
+    ASSERT_EQ(run(folder, small(name + "3", words + Words{"--threads", "3"}, steps)).code, 0) << name;
     EXPECT_TRUE(same_network_run(folder / name, folder / (name + "3"))) << name;
   }
   // The replayed queue is the queue; the nested loop is another: the comparison can fail.
   EXPECT_EQ(contents(folder / "replayed/model/model.safetensors"), contents(folder / "queue/model/model.safetensors"));
   EXPECT_NE(contents(folder / "nested/model/model.safetensors"), contents(folder / "queue/model/model.safetensors"));
+  for (const auto& [name, words] : loops)
+    EXPECT_NE(contents(folder / (name + "/model/model.safetensors")),
+              contents(folder / (name + "/training/model/model.safetensors")))
+        << name << " has not moved theta";
   // They begin with the same network.
   EXPECT_EQ(contents(folder / "nested/training/model/model.safetensors"),
             contents(folder / "queue/training/model/model.safetensors"));

@@ -48,6 +48,9 @@ TEST_F(ImagesTest, RefusesBadModels) {
   bad({"finetune", "tiny.toml", "--model", "p/model", "--set", "finetune.reward=class"}, 2, {"finetune.classifier"});
   bad({"sample", "p/model", "--labels", "2"}, 2, {"labels", "classes 0 to 1"});
   bad({"sample", "p/model", "--sampler", "euler"}, 2, {"--sampler"});
+  bad({"sample", "p/model", "--eta", "0"}, 2, {"--eta: ", "--sampler ddim alone"});
+  bad({"sample", "p/model", "--sampler", "ddim", "--grid", "uniform"}, 2, {"--grid: ", "sde and ode alone"});
+  bad({"evaluate", "p/model", "--class", "1"}, 2, {"--class: ", "--reward class alone"});
   bad({"evaluate", "p/model", "--reward", "brightnes"}, 2, {"reward", "did you mean brightness?"});
   bad({"evaluate", "p/model", "--reward", "class"}, 2, {"reward", "needs a classifier"});
 

@@ -153,7 +153,7 @@ void overlay(toml::table& table, const toml::table& changes) {
 
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides) {
-  Document d{parse(text, where), where, name, folder, false, {}, {}};
+  Document d{parse(text, where), where, name, folder};
   find_lines(d.table, "", d.lines);
   // The key `size` names a table whose keys take the place of the others, as those of `quick` do.
   std::string size = d.table["size"].value_or(std::string());
@@ -168,7 +168,9 @@ Document read_document(std::string_view text, const std::string& where, const st
     overlay(d.table, toml::table(*quick));
     d.shortened = true;
   }
-  for (const Override& o : overrides.set) d.from_command_line[o.key] = o.option;
+  for (const Override& o : overrides.set)
+    if (const std::string& first = d.from_command_line.emplace(o.key, o.option).first->second; first != o.option)
+      throw Error(ErrorKind::usage, o.option, fmt::format("{} is given too; one of them is meant", first));
   for (const Override& o : overrides.set) change(d, o);
   return d;
 }

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,8 @@ struct Document {
   bool shortened = false;                                // by its table `quick`
   std::map<std::string, std::string> from_command_line;  // key, option
   std::map<std::string, std::uint32_t> lines;            // of the file, by key; copies of a table forget them
+  // The keys that TableReaders have asked for, in this or a copy of it.
+  std::shared_ptr<std::set<std::string>> asked = std::make_shared<std::set<std::string>>();
 };
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides);

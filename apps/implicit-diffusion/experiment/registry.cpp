@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace program {
 
 // Each is defined in the folder of its kind.
@@ -29,7 +31,48 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 
-std::unique_ptr<Experiment> read(const Document& d) { return kind_in(d)(d); }
+bool can_be_read(const Document& d) {
+  try {
+    return kind_in(d)(d) != nullptr;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Throws if the document can be read once a key that was never asked for is spelt like one that was and is not there:
+// then that key is what is wrong, whatever its absence led to.
+void blame_misspelling(const Document& d, const std::string& inside) {
+  const TableReader reader = inside.empty() ? TableReader(d) : TableReader(d).table(inside);
+  const std::string prefix = inside.empty() ? "" : inside + ".";
+  const toml::table& table = inside.empty() ? d.table : *d.table[inside].as_table();
+  std::vector<std::string> absent;
+  for (const std::string& name : *d.asked)
+    if (const std::string key = name.substr(std::min(prefix.size(), name.size()));
+        name.starts_with(prefix) && key.find('.') == std::string::npos && !table.contains(key))
+      absent.push_back(key);
+  for (const auto& [key, node] : table) {
+    const auto near = nearest(key.str(), absent);
+    if (!near || d.asked->contains(prefix + std::string(key.str()))) continue;
+    Document corrected = d;
+    toml::table& there = inside.empty() ? corrected.table : *corrected.table[inside].as_table();
+    there.insert(*near, node);
+    there.erase(key.str());
+    if (can_be_read(corrected))
+      reader.fail(node, key.str(), fmt::format("unknown key; did you mean {}{}?", prefix, *near));
+  }
+}
+
+std::unique_ptr<Experiment> read(const Document& d) {
+  try {
+    return kind_in(d)(d);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::usage) throw;
+    blame_misspelling(d, "");
+    for (const auto& [key, node] : d.table)
+      if (node.is_table()) blame_misspelling(d, std::string(key.str()));
+    throw;
+  }
+}
 
 }  // namespace
 

@@ -188,8 +188,8 @@ void TableReader::append_to(ResolvedConfiguration& resolved) const {
   for (const auto& [key, value] : recorded_) resolved.entries.push_back({name, key, value});
 }
 
-void TableReader::need(std::string_view key, std::string_view what) const {
-  if (!contains(key)) fail(key, fmt::format("missing, {} is needed", what));
+void TableReader::need(std::string_view key, std::string_view what) {
+  if (!find(key)) fail(key, fmt::format("missing, {} is needed", what));
 }
 
 void TableReader::wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const {

@@ -109,6 +109,7 @@ class TableReader {
   bool knows(std::string_view key) const { return std::find(known_.begin(), known_.end(), key) != known_.end(); }
   const toml::node* find(std::string_view key) {
     if (!knows(key)) known_.emplace_back(key);
+    document_.asked->insert(prefix_ + std::string(key));
     return table_ ? table_->get(key) : nullptr;
   }
   // What `read` makes of a key's value or, where there is none, the fallback; recorded.
@@ -120,7 +121,7 @@ class TableReader {
   }
   // Throws where the command line gave the key, or a table that it is in.
   void blame_command_line(const std::string& name, const std::string& what) const;
-  void need(std::string_view key, std::string_view what) const;
+  void need(std::string_view key, std::string_view what);
   [[noreturn]] void wrong_type(const toml::node& n, std::string_view key, std::string_view wanted) const;
   std::string as_text(const toml::node& n, std::string_view key, std::string_view wanted = "a string") const;
   std::int64_t as_integer(const toml::node& n, std::string_view key, std::int64_t lowest, std::int64_t highest) const;

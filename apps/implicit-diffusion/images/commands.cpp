@@ -88,6 +88,10 @@ Diffusion load_told(const std::string& folder) {
   return model;
 }
 
+[[noreturn]] void refuse_without_effect(const char* option, const char* whose) {
+  throw Error(ErrorKind::usage, option, fmt::format("has an effect with {} alone", whose));
+}
+
 // Throws an output Error where a file cannot be there, before the work.
 void require_folder_of(const std::string& file) {
   const fs::path folder = fs::path(file).parent_path();
@@ -112,6 +116,11 @@ int finetune(const FinetuneOptions& o) {
 }
 
 int sample(const SampleOptions& o) {
+  const bool discrete = o.sampler == "ddpm" || o.sampler == "ddim";
+  if (o.eta && o.sampler != "ddim") refuse_without_effect("--eta", "--sampler ddim");
+  if (o.grid && discrete) refuse_without_effect("--grid", "--sampler sde and ode");
+  const std::string grid = o.grid.value_or("log-linear");
+  const double eta = o.eta.value_or(0);
   start_processes({"sample",
                    {{"DIR", o.model},
                     {"--output", o.output},
@@ -121,8 +130,8 @@ int sample(const SampleOptions& o) {
                     {"--steps", to_toml(o.steps)},
                     {"--labels", to_toml(o.labels)},
                     {"--sampler", o.sampler},
-                    {"--grid", o.grid},
-                    {"--eta", to_toml(o.eta)},
+                    {"--grid", grid},
+                    {"--eta", to_toml(eta)},
                     {"--shard", to_toml(o.shard)},
                     {"--portable-bits", to_toml(o.portable_bits)}},
                    {}});
@@ -131,11 +140,10 @@ int sample(const SampleOptions& o) {
   const Noise noise(static_cast<std::uint64_t>(o.seed));
   const auto count = static_cast<std::size_t>(o.count), shard = static_cast<std::size_t>(o.shard);
   const TensorSamples x = places(model, count, shard, o.labels, processes());
-  const bool discrete = o.sampler == "ddpm" || o.sampler == "ddim";
   const std::int64_t steps = o.steps > 0 ? o.steps : discrete ? 50 : 64;
   if (const auto times = static_cast<std::int64_t>(model.schedule.size()); discrete && steps > times)
     throw Error(ErrorKind::usage, "--steps", fmt::format("{}: the schedule of the model has {} times", steps, times));
-  const ImageChain chain{discrete ? TimeGrid{} : grid_of(model, o.model, steps, o.grid),
+  const ImageChain chain{discrete ? TimeGrid{} : grid_of(model, o.model, steps, grid),
                          o.sampler == "ode" ? Dynamics::euler_ode : Dynamics::euler_sde, LastStep::mean};
   require_folder_of(o.noise);
   if (!o.noise.empty()) require_no_result(o.noise, "--noise", {o.model});
@@ -154,7 +162,7 @@ int sample(const SampleOptions& o) {
   TensorSamples made;
   if (discrete) {
     made = sample_discrete(model, model.theta, o.sampler == "ddpm" ? DiscreteSampler::ddpm : DiscreteSampler::ddim,
-                           static_cast<std::size_t>(steps), o.eta, x, noise, &workers);
+                           static_cast<std::size_t>(steps), eta, x, noise, &workers);
   } else {
     made = sample_images(model.steps(noise, &workers, shard), model.theta, chain, x).images;
   }
@@ -169,6 +177,8 @@ int sample(const SampleOptions& o) {
 }
 
 int evaluate(const EvaluateOptions& o) {
+  if (o.chosen && o.reward != "class") refuse_without_effect("--class", "--reward class");
+  const std::int64_t chosen = o.chosen.value_or(0);
   start_processes({"evaluate",
                    {{"DIR", o.model},
                     {"--base", o.base},
@@ -177,7 +187,7 @@ int evaluate(const EvaluateOptions& o) {
                     {"--output", o.output},
                     {"--reward", o.reward},
                     {"--lambda-over-beta", to_toml(o.ratio)},
-                    {"--class", to_toml(o.chosen)},
+                    {"--class", to_toml(chosen)},
                     {"--count", to_toml(o.count)},
                     {"--seed", to_toml(o.seed)},
                     {"--steps", to_toml(o.steps)},
@@ -200,7 +210,7 @@ int evaluate(const EvaluateOptions& o) {
   std::optional<ClassifierModel> classifier;
   if (!o.classifier.empty()) classifier = classifier_for(o.classifier, model);
   const ClassifierModel* judge = classifier ? &*classifier : nullptr;
-  const TensorReward reward = reward_called(o.reward, o.chosen, judge, model.network.sample[0]);
+  const TensorReward reward = reward_called(o.reward, chosen, judge, model.network.sample[0]);
   std::optional<DataFigures> data;
   const data::ImageShape shape{static_cast<std::size_t>(model.network.sample[0]),
                                static_cast<std::size_t>(model.network.sample[1]),

@@ -6,6 +6,7 @@
 #include "implicit_diffusion/torch/tiles.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ struct SampleOptions {
   std::int64_t shard = implicit_diffusion::default_shard;
   std::uint64_t threads = 0;
   std::vector<std::int64_t> labels;  // empty: i mod classes
-  std::string sampler = "sde", grid = "log-linear";
-  double eta = 0;
+  std::string sampler = "sde";
+  std::optional<std::string> grid;  // of sde and ode; log-linear
+  std::optional<double> eta;        // of ddim; 0
   bool portable_bits = false;
 };
 int sample(const SampleOptions& o);
@@ -44,8 +46,9 @@ int sample(const SampleOptions& o);
 struct EvaluateOptions {
   std::string model, base, data, classifier, output;  // folders, but for the last: a JSON file
   std::string reward = "brightness";
-  double ratio = 0;  // lambda / beta of the oracle
-  std::int64_t chosen = 0, count = 1000, seed = 777, steps = 32;
+  double ratio = 0;                    // lambda / beta of the oracle
+  std::optional<std::int64_t> chosen;  // the class of the reward of that name; 0
+  std::int64_t count = 1000, seed = 777, steps = 32;
   std::int64_t shard = implicit_diffusion::default_shard;
   std::string grid = "log-linear";
   std::uint64_t threads = 0;

@@ -63,11 +63,13 @@ void add_threads(CLI::App* command, std::uint64_t& threads) {
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
 }
-void add_number(CLI::App* command, const char* name, std::int64_t& number, std::int64_t least, std::int64_t most,
+template <class Number>
+void add_number(CLI::App* command, const char* name, Number& number, std::int64_t least, std::int64_t most,
                 const std::string& help) {
   command->add_option(name, number, help)->type_name("N")->check(CLI::Range(least, most).description(""));
 }
-void add_grid(CLI::App* command, std::string& grid, const char* whose) {
+template <class Text>
+void add_grid(CLI::App* command, Text& grid, const char* whose) {
   command
       ->add_option("--grid", grid,
                    fmt::format("noise levels{}: log-linear, uniform or cosine (default: log-linear)", whose))
