@@ -1,7 +1,6 @@
 #include "implicit_diffusion/denoising/gaussian_theory.hpp"
 
 #include "../require.hpp"
-#include "implicit_diffusion/denoising/score_model.hpp"
 #include "implicit_diffusion/simd/elementary.hpp"
 
 #include <Eigen/QR>
@@ -325,7 +324,5 @@ std::vector<double> decay_horizons() {
   for (int i = 12; i <= 32; ++i) out.push_back(i / 4.0);
   return out;
 }
-
-template const ScoreKernels<float, GaussianScore::NoiseLevel>& score_kernels();
 
 }  // namespace implicit_diffusion

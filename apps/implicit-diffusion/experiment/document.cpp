@@ -153,7 +153,7 @@ void overlay(toml::table& table, const toml::table& changes) {
 
 Document read_document(std::string_view text, const std::string& where, const std::string& name,
                        const std::filesystem::path& folder, const Overrides& overrides) {
-  Document d{parse(text, where), where, name, folder};
+  Document d{parse(text, where), where, name, folder, false, {}, {}};
   find_lines(d.table, "", d.lines);
   // The key `size` names a table whose keys take the place of the others, as those of `quick` do.
   std::string size = d.table["size"].value_or(std::string());

@@ -125,4 +125,8 @@ class ReverseChain {
   std::shared_ptr<const Theta> shared_;
 };
 
+// Compiled in the library, once and at its level of optimisation.
+extern template class ReverseChain<float>;
+extern template class ReverseChain<double>;
+
 }  // namespace implicit_diffusion

@@ -237,4 +237,14 @@ class DenoisingEngine : public DenoisingSampler<T>, public PathGradient<T> {
   DenoisingCost cost() const { return DenoisingSampler<T>::cost() + PathGradient<T>::cost(); }
 };
 
+// Compiled in the library, once and at its level of optimisation.
+extern template class detail::ChainAdjoint<float>;
+extern template class detail::ChainAdjoint<double>;
+extern template class detail::Replay<float>;
+extern template class detail::Replay<double>;
+extern template class PathGradient<float>;
+extern template class PathGradient<double>;
+extern template class DenoisingEngine<float>;
+extern template class DenoisingEngine<double>;
+
 }  // namespace implicit_diffusion

@@ -109,4 +109,8 @@ class PointwiseSteps : public PointwiseTiles<Real> {
   Workers* workers_;
 };
 
+// Compiled in the library, once and at its level of optimisation.
+extern template class PointwiseSteps<float>;
+extern template class PointwiseSteps<double>;
+
 }  // namespace implicit_diffusion

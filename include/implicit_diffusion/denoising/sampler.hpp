@@ -81,4 +81,8 @@ struct DenoisingStart {
   }
 };
 
+// Compiled in the library, once and at its level of optimisation.
+extern template class DenoisingSampler<float>;
+extern template class DenoisingSampler<double>;
+
 }  // namespace implicit_diffusion

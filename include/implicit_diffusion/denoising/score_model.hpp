@@ -201,6 +201,7 @@ class GaussianScore {
  private:
   double theta_ = 0;
 };
+// Compiled in the library, once and at its level of optimisation.
 extern template const ScoreKernels<float, GaussianScore::NoiseLevel>& score_kernels();
 
 }  // namespace implicit_diffusion
