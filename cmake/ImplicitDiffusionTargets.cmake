@@ -40,7 +40,7 @@ function(implicit_diffusion_join target)
 endfunction()
 
 # implicit_diffusion_tests(langevin law potential): one GoogleTest program, langevin_test, of langevin/law_test.cpp and
-# langevin/potential_test.cpp.
+# langevin/potential_test.cpp, which are joined too: a name that is at the top of one file is in no other of its program.
 #     FOLDER name             where the files are, if not in one of the program's name
 #     PRECOMPILED target      takes the compiled headers of another program; its options must be the same
 #     NOT_ONE_BY_ONE          the caller adds the tests
@@ -58,6 +58,7 @@ function(implicit_diffusion_tests name)
   target_compile_definitions(${name}_test PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${name}_test PRIVATE implicit_diffusion::core implicit_diffusion_warnings
     fmt::fmt Eigen3::Eigen GTest::gtest_main ${arg_LIBRARIES})
+  set_target_properties(${name}_test PROPERTIES UNITY_BUILD ${IMPLICIT_DIFFUSION_JOINED} UNITY_BUILD_BATCH_SIZE 0)
   if(arg_PRECOMPILED)
     target_precompile_headers(${name}_test REUSE_FROM ${arg_PRECOMPILED})
   endif()

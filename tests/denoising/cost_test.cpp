@@ -64,7 +64,7 @@ struct Linear {
 
 constexpr std::size_t batch = 293;  // two blocks, the second with part of a group
 constexpr std::uint64_t T = 12;
-const MixtureScore<Spread::isotropic> mixture(2, 2);
+const MixtureScore<Spread::isotropic> two_components(2, 2);
 const Vector theta{.1, -.1, -1, 0, 1, .5, -.3, -.2}, base{0, 0, -1, 0, 1, .5, -.3, -.2};
 
 // A chain whose models count.
@@ -76,9 +76,10 @@ struct Counted {
   PathBatch<double> empty;
 
   Counted(Dynamics dynamics, std::size_t slots, std::size_t keep, bool kl)
-      : chain(Counting(mixture, own), uniform_grid(2, T),
-              {.dynamics = dynamics, .slots = slots, .keep_every = keep, .normals = normals_of<double>(Noise(7))},
-              kl ? std::optional(std::pair{ScoreModel<double>(Counting(mixture, frozen)), base}) : std::nullopt) {
+      : chain(
+            Counting(two_components, own), uniform_grid(2, T),
+            {.dynamics = dynamics, .slots = slots, .keep_every = keep, .normals = normals_of<double>(Noise(7))},
+            kl ? std::optional(std::pair{ScoreModel<double>(Counting(two_components, frozen)), base}) : std::nullopt) {
     empty.points = Population<double>(batch, 2);
   }
 

@@ -2,6 +2,7 @@
 // on it.
 #include "implicit_diffusion/denoising/mixture_score.hpp"
 
+#include "denoising/linear.hpp"
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/reconstruction.hpp"
 #include "implicit_diffusion/loop/nested.hpp"
@@ -298,14 +299,6 @@ TEST(CheckScoreModel, NoticesWrongProducts) {
 }
 
 // R(y) = r . y.
-struct Linear {
-  static constexpr bool any_number = true;
-  template <class N>
-  N operator()(const N* y) const {
-    return y[0] + 2 * y[1];
-  }
-};
-
 template <class Real, Spread form = Spread::cholesky>
 Vector chain_gradient(Dynamics dynamics, std::size_t keep, double beta, Workers* workers = nullptr, std::size_t n = 300,
                       PathBatch<Real>* batch = nullptr) {

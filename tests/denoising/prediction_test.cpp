@@ -2,6 +2,7 @@
 // predictions are known.
 #include "implicit_diffusion/denoising/prediction.hpp"
 
+#include "denoising/linear.hpp"
 #include "implicit_diffusion/denoising/check.hpp"
 #include "implicit_diffusion/denoising/gradient.hpp"
 #include "implicit_diffusion/denoising/mixture_score.hpp"
@@ -102,14 +103,6 @@ TEST(Prediction, OfTheMixtureIsItsScore) {
 }
 
 // R(y) = y_1 + 2 y_2.
-struct Linear {
-  static constexpr bool any_number = true;
-  template <class N>
-  N operator()(const N* y) const {
-    return y[0] + 2 * y[1];
-  }
-};
-
 template <class Real>
 struct Chained {
   PathBatch<Real> batch;

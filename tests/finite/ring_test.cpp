@@ -21,7 +21,7 @@
 namespace implicit_diffusion {
 namespace {
 
-const std::vector<double> reward{.5, .2, -.3, .1};
+const std::vector<double> coefficients{.5, .2, -.3, .1};
 constexpr double beta = 0.5;
 
 double largest_difference(std::span<const double> a, std::span<const double> b) {
@@ -102,7 +102,7 @@ TEST(RingChain, ApproachesTheDiffusionWithDrift) {
 
 TEST(RingProblem, TheGradientVanishesAtTheOptimumAndNowhereNear) {
   for (const std::size_t n : {30, 3000}) {
-    const RingProblem ring = ring_problem({.states = n}, reward, beta);
+    const RingProblem ring = ring_problem({.states = n}, coefficients, beta);
     ChainGradient estimator(ring.chain, ring.objective);
     std::vector<double> gradient(5), zero(5, 0.0), near = ring.optimum;
     const double best = estimator.exact(ring.optimum, gradient);
@@ -156,9 +156,9 @@ TEST(SingleLoop, OnGibbsLawsReachesTheOptimum) {
   const RingPotential v(40, 2);
   const std::vector<double> start(4, 0.0);
   std::vector<double> optimum;
-  for (const double r : reward) optimum.push_back(-r / beta);
+  for (const double r : coefficients) optimum.push_back(-r / beta);
   const Graph graph = Graph::ring(40, 8);
-  GibbsGradient estimator(v, RewardObjective(ring_reward(40, reward), 1.0, beta));
+  GibbsGradient estimator(v, RewardObjective(ring_reward(40, coefficients), 1.0, beta));
   for (const Rule rule : {Rule::heat_bath, Rule::metropolis}) {
     ChainSampler law(GibbsChain(v, graph, rule));
     expect_optimum(law, estimator, uniform_distribution(40), start, 1, 2000, optimum);
@@ -252,7 +252,7 @@ TEST(Ring, RefusesBadShapes) {
   EXPECT_ERROR(RingChain({.states = 4, .harmonics = 2}), usage, "ring: 4 states are too few for 2 harmonics");
   EXPECT_ERROR(RingChain({.states = 5, .harmonics = 2, .width = 3}), usage, "ring: 5 states are too few");
   EXPECT_ERROR(ring_problem({.states = 9}, std::vector<double>(5, 1.0), 1), usage, "ring.reward: 5 coefficients");
-  EXPECT_ERROR(ring_problem({.states = 9}, reward, 0), usage, "ring.beta: 0 must be finite and positive");
+  EXPECT_ERROR(ring_problem({.states = 9}, coefficients, 0), usage, "ring.beta: 0 must be finite and positive");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const ClassifierConfig small{.channels = 1, .height = 6, .width = 5, .classes = 3, .features = 4};
+const ClassifierConfig small_classifier{.channels = 1, .height = 6, .width = 5, .classes = 3, .features = 4};
 
 TensorSamples two_images(std::int64_t channels, at::ScalarType type = at::kDouble) {
   return TensorSamples(made_up("images", {2, channels, 6, 5}).to(type), {}, 2);
@@ -48,14 +48,16 @@ TEST(Rewards, AreTheirDefinitions) {
 }
 
 TEST(Rewards, HaveTheGradientsOfTheirDifferences) {
-  const Network network = make_classifier(small);
+  const Network network = make_classifier(small_classifier);
   const TensorParameters weights = initial_parameters(network.layout, Noise(3), at::kDouble);
   struct Case {
     TensorReward reward;
     std::int64_t channels;
   };
-  const std::vector<Case> cases{
-      {brightness_reward(), 1}, {redness_reward(), 3}, {contrast_reward(), 1}, {class_reward(small, weights, 2), 1}};
+  const std::vector<Case> cases{{brightness_reward(), 1},
+                                {redness_reward(), 3},
+                                {contrast_reward(), 1},
+                                {class_reward(small_classifier, weights, 2), 1}};
   for (const Case& c : cases) {
     const TensorSamples x = two_images(c.channels);
     const TensorSamples slope(x);
@@ -71,7 +73,7 @@ TEST(Rewards, HaveTheGradientsOfTheirDifferences) {
     EXPECT_NEAR(got, expected, 1e-6 * std::abs(expected) + 1e-9);
     EXPECT_GT(std::abs(1.1 * got - expected), 1e-5 * std::abs(expected) + 1e-8) << "a tenth more is seen";
   }
-  EXPECT_ERROR(class_reward(small, weights, 3), usage, "the classifier has 3");
+  EXPECT_ERROR(class_reward(small_classifier, weights, 3), usage, "the classifier has 3");
 }
 
 // By hand for four images.
@@ -160,11 +162,11 @@ TEST(Statistics, AreTheirDefinitions) {
 // ---- classifiers
 
 TEST(Classifiers, JudgeWithTheirNetwork) {
-  const Network scores = make_classifier(small), features = make_classifier_features(small);
+  const Network scores = make_classifier(small_classifier), features = make_classifier_features(small_classifier);
   const TensorParameters weights = initial_parameters(scores.layout, Noise(3));
   const TensorSamples x(2 * made_up("judged", {5, 1, 6, 5}).to(at::kFloat), {}, 2);  // some beyond [-1, 1]
   Workers workers(2);
-  const Judged judged = judge(small, weights, x, &workers);
+  const Judged judged = judge(small_classifier, weights, x, &workers);
   const at::Tensor clipped = x.x().clamp(-1, 1);
   const auto w = weights_of(scores.layout, weights);
   const at::Tensor p = at::softmax(evaluate(scores, w, {clipped, {}, {}}), 1),
@@ -176,12 +178,13 @@ TEST(Classifiers, JudgeWithTheirNetwork) {
     for (std::int64_t j = 0; j < 4; ++j)
       EXPECT_NEAR(judged.features[at * 4 + static_cast<std::size_t>(j)], f[i][j].item<double>(), 1e-5);
   }
-  EXPECT_ERROR(judge(small, weights, TensorSamples(2, {1, 4, 4})), usage, "another size");
+  EXPECT_ERROR(judge(small_classifier, weights, TensorSamples(2, {1, 4, 4})), usage, "another size");
 }
 
 TEST(Classifiers, AreWrittenAndRead) {
   const io::TemporaryFolder folder;
-  ClassifierModel model{small, {"a", "b", "c"}, 0.5, initial_parameters(make_classifier(small).layout, Noise(3))};
+  ClassifierModel model{
+      small_classifier, {"a", "b", "c"}, 0.5, initial_parameters(make_classifier(small_classifier).layout, Noise(3))};
   save_classifier(folder.path() / "c", model);
   const ClassifierModel read = load_classifier(folder.path() / "c");
   EXPECT_EQ(read.theta, model.theta);

@@ -23,31 +23,31 @@
 namespace implicit_diffusion::io {
 namespace {
 
-using Shape = std::vector<std::int64_t>;
+using Sizes = std::vector<std::int64_t>;
 
 std::string length_of(std::uint64_t n) { return {reinterpret_cast<const char*>(&n), sizeof n}; }
 
 // A file with this header and so many bytes of data.
-std::string with_header(const std::string& header, std::size_t data = 0) {
+std::string tensors_with_header(const std::string& header, std::size_t data = 0) {
   return length_of(header.size()) + header + std::string(data, '\0');
 }
 std::string with_tensor(const std::string& dtype, const std::string& shape, const std::string& offsets,
                         std::size_t data) {
-  return with_header(R"({"t":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
-                     data);
+  return tensors_with_header(
+      R"({"t":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}", data);
 }
 
-SafetensorsReader parse(std::string bytes) { return {std::move(bytes), "m.safetensors"}; }
+SafetensorsReader parse_tensors(std::string bytes) { return {std::move(bytes), "m.safetensors"}; }
 
 TEST(Safetensors, ReadsTheExampleOfTheReference) {
   const std::string bytes = length_of(64) + R"({"test":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]}})" +
                             std::string(4, ' ') + std::string(16, '\0');
-  const SafetensorsReader reader = parse(bytes);
+  const SafetensorsReader reader = parse_tensors(bytes);
   ASSERT_EQ(reader.tensors().size(), 1U);
   const TensorInfo& t = reader.tensors().front();
   EXPECT_EQ(t.name, "test");
   EXPECT_EQ(t.dtype, Dtype::i32);
-  EXPECT_EQ(t.shape, (Shape{2, 2}));
+  EXPECT_EQ(t.shape, (Sizes{2, 2}));
   EXPECT_EQ(reader.numbers<std::int32_t>("test"), std::vector<std::int32_t>(4));
   EXPECT_EQ(reader.find("other"), nullptr);
 }
@@ -107,8 +107,8 @@ TEST(Safetensors, EveryShapeAndTypeIsReadBack) {
   writer.metadata = {{"a \"quoted\" key", "\xc3\xa9\n"}};
   std::set<std::string> names;
   int n = 0;
-  for (const Shape& shape :
-       {Shape{}, Shape{0}, Shape{2, 0}, Shape{2, 4}, Shape(32, 1), Shape{0, std::int64_t{1} << 47}})
+  for (const Sizes& shape :
+       {Sizes{}, Sizes{0}, Sizes{2, 0}, Sizes{2, 4}, Sizes(32, 1), Sizes{0, std::int64_t{1} << 47}})
     for (int dtype = 0; dtype <= static_cast<int>(Dtype::u64); ++dtype) {
       const auto type = static_cast<Dtype>(dtype);
       if ((type == Dtype::f4 || type == Dtype::f6_e2m3 || type == Dtype::f6_e3m2) &&
@@ -128,7 +128,7 @@ TEST(Safetensors, EveryShapeAndTypeIsReadBack) {
       });
       names.insert(name);
     }
-  const SafetensorsReader reader = parse(writer.to_bytes());
+  const SafetensorsReader reader = parse_tensors(writer.to_bytes());
   EXPECT_EQ(reader.metadata(), writer.metadata);
   for (const TensorInfo& t : reader.tensors()) EXPECT_EQ(names.erase(t.name), 1U) << t.name;
   EXPECT_TRUE(names.empty());
@@ -148,7 +148,7 @@ TEST(Safetensors, FloatsBecomeSingle) {
   put("half", Dtype::f16, half);
   put("bfloat", Dtype::bf16, bfloat);
   put("wide", Dtype::f64, wide);
-  const SafetensorsReader reader = parse(writer.to_bytes());
+  const SafetensorsReader reader = parse_tensors(writer.to_bytes());
   const auto floats = [&](const char* name, std::size_t count) {
     std::vector<float> values(count);
     reader.read_finite(name, values);
@@ -167,10 +167,10 @@ TEST(Safetensors, ValuesThatAreNotFiniteAreNamed) {
       std::vector<float> values(size, 1e38F), back(size);
       SafetensorsWriter writer;
       writer.put("w", {static_cast<std::int64_t>(size)}, std::span<const float>(values));
-      parse(writer.to_bytes()).read_finite("w", back);
+      parse_tensors(writer.to_bytes()).read_finite("w", back);
       EXPECT_EQ(back, values);
       values.back() = bad;
-      const SafetensorsReader reader = parse(writer.to_bytes());
+      const SafetensorsReader reader = parse_tensors(writer.to_bytes());
       EXPECT_ERROR(reader.read_finite("w", back), data,
                    fmt::format("m.safetensors: tensor 'w': value {} is {}, at byte ", size - 1, bad));
       reader.read("w", std::span(back));  // not asked
@@ -179,11 +179,11 @@ TEST(Safetensors, ValuesThatAreNotFiniteAreNamed) {
   const std::vector<double> huge{1e300};
   SafetensorsWriter writer;
   writer.put("w", {1}, std::span<const double>(huge));
-  EXPECT_ERROR(parse(writer.to_bytes()).read_finite("w", one), data, "value 0 is inf");
+  EXPECT_ERROR(parse_tensors(writer.to_bytes()).read_finite("w", one), data, "value 0 is inf");
 }
 
 TEST(Safetensors, ReadingNamesWhatDoesNotFit) {
-  const SafetensorsReader reader = parse(with_tensor(R"("I64")", "[2]", "[0,16]", 16));
+  const SafetensorsReader reader = parse_tensors(with_tensor(R"("I64")", "[2]", "[0,16]", 16));
   std::vector<float> floats(2);
   std::string bytes(3, '\0');
   EXPECT_ERROR(reader.read("u", std::span(floats)), data, "m.safetensors: tensor 'u' is missing");
@@ -218,27 +218,28 @@ TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
       {length_of(~std::uint64_t{0}) + "{}", "a header of 18446744073709551615 bytes, but the file has 2 more"},
       {length_of(~std::uint64_t{0} - 7) + "{}", "a header of 18446744073709551608 bytes"},
       {std::string("\x3c\0\0\0\0\xff\xff\xff{}", 10), "bytes, but the file has 2 more"},
-      {with_header("\xff"), "the header does not begin with '{'"},
-      {with_header("{"), "the header is not valid JSON"},
-      {with_header("[]"), "the header does not begin with '{'"},
-      {with_header(" {}"), "the header does not begin with '{'"},
-      {with_header("{}x"), "byte 11: the header is not valid JSON"},
-      {with_header(std::string("{}\0", 3)), "byte 10: a zero byte in the header"},
-      {with_header("{\"\xff\":1}"), "the header is not valid JSON"},
-      {with_header("{\"t\":}"), "the header is not valid JSON"},
-      {with_header(R"({"t":)" + std::string(10'000, '[')), "an array in place of dtype, shape and data_offsets"},
-      {with_header(std::string(R"({"t":{"dtype":)") + std::string(10'000, '{')),
+      {tensors_with_header("\xff"), "the header does not begin with '{'"},
+      {tensors_with_header("{"), "the header is not valid JSON"},
+      {tensors_with_header("[]"), "the header does not begin with '{'"},
+      {tensors_with_header(" {}"), "the header does not begin with '{'"},
+      {tensors_with_header("{}x"), "byte 11: the header is not valid JSON"},
+      {tensors_with_header(std::string("{}\0", 3)), "byte 10: a zero byte in the header"},
+      {tensors_with_header("{\"\xff\":1}"), "the header is not valid JSON"},
+      {tensors_with_header("{\"t\":}"), "the header is not valid JSON"},
+      {tensors_with_header(R"({"t":)" + std::string(10'000, '[')),
+       "an array in place of dtype, shape and data_offsets"},
+      {tensors_with_header(std::string(R"({"t":{"dtype":)") + std::string(10'000, '{')),
        "tensor 't': an object in place of the name of a dtype"},
-      {with_header("{" + good + "," + good + "}", 8), "tensor 't': is there twice"},
-      {with_header(R"({"__metadata__":{"a":1}})"), "a number in place of a text in __metadata__"},
-      {with_header(R"({"__metadata__":[]})"), "an array in place of an object with metadata"},
-      {with_header(R"({"__metadata__":{"a":"1","a":"2"}})"), "__metadata__ has a key twice"},
-      {with_header(many_entries(100'001)), "__metadata__ has more than 100000 entries"},
-      {with_header(R"({"__metadata__":{},"__metadata__":{}})"), "__metadata__ is there twice"},
-      {with_header(R"({"t":null})"), "tensor 't': null in place of dtype, shape and data_offsets"},
-      {with_header(R"({"t":{}})"), "tensor 't': lacks dtype, shape or data_offsets"},
-      {with_header(R"({"t":{"dtype":"F32","dtype":"F32"}})"), "tensor 't': has the key dtype twice"},
-      {with_header(R"({"t":{"strides":[1]}})"), "tensor 't': has the unknown key 'strides'"},
+      {tensors_with_header("{" + good + "," + good + "}", 8), "tensor 't': is there twice"},
+      {tensors_with_header(R"({"__metadata__":{"a":1}})"), "a number in place of a text in __metadata__"},
+      {tensors_with_header(R"({"__metadata__":[]})"), "an array in place of an object with metadata"},
+      {tensors_with_header(R"({"__metadata__":{"a":"1","a":"2"}})"), "__metadata__ has a key twice"},
+      {tensors_with_header(many_entries(100'001)), "__metadata__ has more than 100000 entries"},
+      {tensors_with_header(R"({"__metadata__":{},"__metadata__":{}})"), "__metadata__ is there twice"},
+      {tensors_with_header(R"({"t":null})"), "tensor 't': null in place of dtype, shape and data_offsets"},
+      {tensors_with_header(R"({"t":{}})"), "tensor 't': lacks dtype, shape or data_offsets"},
+      {tensors_with_header(R"({"t":{"dtype":"F32","dtype":"F32"}})"), "tensor 't': has the key dtype twice"},
+      {tensors_with_header(R"({"t":{"strides":[1]}})"), "tensor 't': has the unknown key 'strides'"},
       {with_tensor(R"("F33")", "[2]", "[0,8]", 8), "tensor 't': 'F33' is not a known dtype"},
       {with_tensor("1", "[2]", "[0,8]", 8), "tensor 't': a number in place of the name of a dtype"},
       {with_tensor(R"("F32")", "2", "[0,8]", 8), "tensor 't': a number in place of a list of sizes"},
@@ -275,32 +276,35 @@ TEST(Safetensors, RefusesWhatIsNoSafetensorsFile) {
       {with_tensor(R"("F4")", "[3]", "[0,2]", 2), "tensor 't': shape [3] of F4 is no whole number of bytes"},
       {with_tensor(R"("F32")", "[2]", "[0,8]", 6), "the tensors take 8 bytes, but the file has 6 here: it is cut off"},
       {with_tensor(R"("F32")", "[2]", "[0,8]", 8) + "extra_bogus_data", "16 bytes follow the last tensor"},
-      {with_header("{" + tensor("a", "[0,16]") + "," + tensor("b", "[20,36]") + "}", 36),
+      {tensors_with_header("{" + tensor("a", "[0,16]") + "," + tensor("b", "[20,36]") + "}", 36),
        "tensor 'b': begins at byte 20 of the data, and the one before it ends at 16"},
-      {with_header("{}", 1), "byte 10: 1 bytes follow the last tensor"},
+      {tensors_with_header("{}", 1), "byte 10: 1 bytes follow the last tensor"},
   };
   for (std::size_t n = 1; n < 8; ++n)
     rows.push_back({std::string(n, '{'), fmt::format("a file of {} bytes is no safetensors file", n)});
   std::string overlapping = "{";
   for (int i = 0; i < 10; ++i) overlapping += (i ? "," : "") + tensor(fmt::format("weight_{}", i).c_str(), "[0,16]");
   rows.push_back(
-      {with_header(overlapping + "}", 16), "begins at byte 0 of the data, but the one before it ends at 16"});
+      {tensors_with_header(overlapping + "}", 16), "begins at byte 0 of the data, but the one before it ends at 16"});
 
   const TemporaryFolder folder;
   for (const Row& row : rows) {
-    EXPECT_ERROR(parse(row.bytes), data, row.message);
-    EXPECT_ERROR(parse(row.bytes), data, "m.safetensors: ");
+    EXPECT_ERROR(parse_tensors(row.bytes), data, row.message);
+    EXPECT_ERROR(parse_tensors(row.bytes), data, "m.safetensors: ");
     std::ofstream(folder / "m.safetensors", std::ios::binary) << row.bytes;
     EXPECT_ERROR(SafetensorsReader(folder / "m.safetensors"), data, row.message);
   }
 }
 
 TEST(Safetensors, AcceptsWhatIsUnusual) {
-  EXPECT_TRUE(parse(with_header("{}")).tensors().empty());
-  EXPECT_TRUE(parse(with_header("{} \r\n\t ")).tensors().empty());
-  EXPECT_EQ(parse(with_tensor(R"("F32")", "[2,0]", "[0,0]", 0)).tensors().front().elements(), 0U);
-  EXPECT_EQ(parse(with_tensor(R"("F32")", "[]", "[0,4]", 4)).tensors().front().elements(), 1U);
-  EXPECT_EQ(parse(with_header(R"({"":{"shape":[1],"data_offsets":[0,1],"dtype":"BOOL"}})", 1)).tensors().size(), 1U);
+  EXPECT_TRUE(parse_tensors(tensors_with_header("{}")).tensors().empty());
+  EXPECT_TRUE(parse_tensors(tensors_with_header("{} \r\n\t ")).tensors().empty());
+  EXPECT_EQ(parse_tensors(with_tensor(R"("F32")", "[2,0]", "[0,0]", 0)).tensors().front().elements(), 0U);
+  EXPECT_EQ(parse_tensors(with_tensor(R"("F32")", "[]", "[0,4]", 4)).tensors().front().elements(), 1U);
+  EXPECT_EQ(parse_tensors(tensors_with_header(R"({"":{"shape":[1],"data_offsets":[0,1],"dtype":"BOOL"}})", 1))
+                .tensors()
+                .size(),
+            1U);
 }
 
 // A hundred million bytes are said to be the header: of a file that has them, and none of it is JSON.
@@ -316,7 +320,7 @@ TEST(Safetensors, HeadersHaveALimit) {
   EXPECT_ERROR(SafetensorsReader(sparse(100'000'000)), data, "byte 9: a zero byte in the header");
   // A name without an end.
   std::string endless = "{\"" + std::string(std::size_t{17} << 20, 'a');
-  EXPECT_ERROR(parse(with_header(endless)), data, "a word of more than 16777216 bytes");
+  EXPECT_ERROR(parse_tensors(tensors_with_header(endless)), data, "a word of more than 16777216 bytes");
 }
 
 TEST(Safetensors, FilesThatAreNotThere) {

@@ -4,6 +4,7 @@
 #include "implicit_diffusion/langevin/estimator.hpp"
 #include "implicit_diffusion/loop/single.hpp"
 #include "implicit_diffusion/optimizer/gradient_descent.hpp"
+#include "langevin/evaluate.hpp"
 #include "langevin/statistics.hpp"
 
 #include <gtest/gtest.h>
@@ -15,10 +16,6 @@
 namespace implicit_diffusion {
 namespace {
 
-struct Evaluation {
-  double value;
-  std::vector<double> grad_x, grad_theta;
-};
 Evaluation evaluate(DoubleWell v, const std::vector<double>& x, double theta) {
   Evaluation e{0, std::vector<double>(v.dimension()), std::vector<double>(1)};
   v.prepare(std::vector<double>{theta});

@@ -7,6 +7,7 @@
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/baselines.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
+#include "langevin/evaluate.hpp"
 #include "langevin/statistics.hpp"
 #include "problems/hexagon_reward.hpp"
 
@@ -47,11 +48,6 @@ GradientEstimator<Real> sum_with(Normaliser normaliser, Potential<Real> potentia
 template <class Real, class... Parts>
 GradientEstimator<Real> sum_of(Potential<Real> potential, Parts... parts) {
   return sum_with(Normaliser::n_minus_1, std::move(potential), std::move(parts)...);
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << "coordinate " << i;
 }
 
 // ---- given batches

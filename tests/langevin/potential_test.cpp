@@ -4,6 +4,7 @@
 #include "implicit_diffusion/langevin/mixture.hpp"
 #include "implicit_diffusion/langevin/quadratic.hpp"
 #include "implicit_diffusion/langevin/wells.hpp"
+#include "langevin/evaluate.hpp"
 #include "problems/hexagon.hpp"
 
 #include <gtest/gtest.h>
@@ -16,24 +17,6 @@ namespace {
 
 using problems::hexagon;
 using problems::hexagon_with_centre;
-
-struct Evaluation {
-  double value;
-  std::vector<double> grad_x, grad_theta;
-};
-
-template <class P>
-Evaluation evaluate(P potential, std::vector<double> x, const std::vector<double>& theta) {
-  Evaluation e{0, std::vector<double>(potential.dimension()), std::vector<double>(potential.parameters())};
-  potential.prepare(theta);
-  e.value = potential.evaluate(x.data(), e.grad_x.data(), e.grad_theta.data());
-  return e;
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << "coordinate " << i;
-}
 
 // The largest difference between the analytic derivatives and central differences (step 1e-6: truncation below 1e-9,
 // rounding about 1e-9 V).

@@ -22,11 +22,11 @@ using problems::hexagon_wells;
 using problems::smooth_reward;
 
 // 98 blocks, the last one not full: four threads get a share each.
-constexpr std::size_t n = 25'000;
-static_assert(n / block_size / blocks_per_thread >= 4);
+constexpr std::size_t particles = 25'000;
+static_assert(particles / block_size / blocks_per_thread >= 4);
 
 template <class Real>
-State<Population<Real>, GradientDescent> start(std::size_t size, std::uint64_t seed) {
+State<Population<Real>, GradientDescent> start_state(std::size_t size, std::uint64_t seed) {
   State<Population<Real>, GradientDescent> s{0, hexagon_start(), Population<Real>(size, 2), {}};
   StandardNormalStart<Real>{Noise{seed}}.draw(s.population, 0);
   return s;
@@ -36,15 +36,15 @@ enum class Passes { together, apart };
 
 // Some steps of the single loop with every kind of term; sampler and estimator as one engine or as two objects.
 template <class Real>
-auto run(Workers* workers, std::uint64_t seed = 81, Passes passes = Passes::together, std::size_t size = n,
+auto run(Workers* workers, std::uint64_t seed = 81, Passes passes = Passes::together, std::size_t size = particles,
          std::int64_t steps = 20) {
-  auto s = start<Real>(size, seed);
+  auto s = start_state<Real>(size, seed);
   Potential<Real> wells = hexagon_wells(), base = hexagon_wells();
   base.prepare(hexagon_elsewhere());
   typename GradientEstimator<Real>::Terms terms;
   terms.push_back(std::make_unique<RewardTerm<Real>>(hard_reward(), 1.3));
   terms.push_back(std::make_unique<ReferenceTerm<Real>>(
-      std::make_unique<MixtureReference<Real>>(hexagon_wells().law(hexagon_elsewhere()), n, Noise{seed}), 0.7));
+      std::make_unique<MixtureReference<Real>>(hexagon_wells().law(hexagon_elsewhere()), particles, Noise{seed}), 0.7));
   terms.push_back(std::make_unique<BaseTerm<Real>>(base, 0.2));
   const LangevinOptions options{.step_size = {0.2}, .noise = Noise{seed}, .workers = workers};
   if (passes == Passes::together) {
@@ -117,7 +117,7 @@ TEST(SameBits, ForAnyNumberOfThreadsInDouble) { expect_the_same_bits_for_any_thr
 
 TEST(SameBits, ForAnyNumberOfThreadsWhenUnrolling) {
   const auto unroll = [](Workers* workers) {
-    auto s = start<float>(n, 83);
+    auto s = start_state<float>(particles, 83);
     Unrolled<float> unrolled(hexagon_wells(), smooth_reward(),
                              {.step_size = {0.2}, .noise = Noise{83}, .workers = workers});
     (void)single_loop(unrolled, unrolled, s, {.steps = 10, .order = Order::authors});
@@ -132,12 +132,12 @@ TEST(SameBits, ForAnyNumberOfThreadsWhenUnrolling) {
 // At a fixed theta a sample's path is its own: it does not depend on how many others there are.
 TEST(SameBits, OfASampleForAnySizeOfThePopulation) {
   const auto sample = [](std::size_t size) {
-    auto s = start<float>(size, 84);
+    auto s = start_state<float>(size, 84);
     Langevin<float> sampler(hexagon_wells(), {.step_size = {0.2}, .noise = Noise{84}});
     for (std::int64_t k = 0; k < 20; ++k) sampler.advance(s.population, hexagon_start(), {.round = k});
     return s.population;
   };
-  const Population<float> all = sample(n);
+  const Population<float> all = sample(particles);
   for (const std::size_t few : {1, 17, 1000}) {
     const Population<float> x = sample(few);
     for (std::size_t j = 0; j < 2; ++j)

@@ -3,6 +3,7 @@
 #include "implicit_diffusion/differences.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/langevin/rewards.hpp"
+#include "langevin/evaluate.hpp"
 #include "problems/hexagon_reward.hpp"
 
 #include <gtest/gtest.h>
@@ -41,11 +42,6 @@ std::vector<double> gradient(const Reward<double>& reward, const std::vector<dou
   reward.gradient(population.block(0), by_coordinate.data());
   for (std::size_t j = 0; j < x.size(); ++j) out.push_back(by_coordinate[j * block_size]);
   return out;
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], tolerance) << "number " << i;
 }
 
 // The largest difference between `slope` and central differences of the values. Step 1e-5: truncation h^2 R''' / 6

@@ -17,10 +17,10 @@ namespace implicit_diffusion {
 namespace {
 
 // The definition.
-std::string by_definition(std::size_t a, std::size_t b) {
+std::string tree_of(std::size_t a, std::size_t b) {
   if (b - a == 1) return std::to_string(a);
   const std::size_t p = std::bit_floor(b - a - 1);
-  return "(" + by_definition(a, a + p) + "+" + by_definition(a + p, b) + ")";
+  return "(" + tree_of(a, a + p) + "+" + tree_of(a + p, b) + ")";
 }
 
 // A text that knows how many of its kind there are.
@@ -65,13 +65,13 @@ std::pair<std::string, int> run(Workers* workers, std::size_t tasks, Slow&& slow
 }
 
 TEST(TreeSum, AddsInTheOrderOfTheTree) {
-  EXPECT_EQ(by_definition(0, 5), "(((0+1)+(2+3))+4)");
-  EXPECT_EQ(by_definition(0, 7), "(((0+1)+(2+3))+((4+5)+6))");
+  EXPECT_EQ(tree_of(0, 5), "(((0+1)+(2+3))+4)");
+  EXPECT_EQ(tree_of(0, 7), "(((0+1)+(2+3))+((4+5)+6))");
   for (const std::size_t threads : {0, 1, 2, 3, 5}) {
     std::unique_ptr<Workers> workers;
     if (threads > 0) workers = std::make_unique<Workers>(threads);
     for (std::size_t tasks = 1; tasks <= 40; ++tasks) {
-      const std::string expected = by_definition(0, tasks);
+      const std::string expected = tree_of(0, tasks);
       EXPECT_EQ(run(workers.get(), tasks, [](std::size_t) { return 0; }).first, expected) << threads;
       EXPECT_EQ(run(workers.get(), tasks, [](std::size_t i) { return (i * 7) % 5; }).first, expected) << threads;
     }
@@ -84,7 +84,7 @@ TEST(TreeSum, KeepsFewValues) {
   for (const std::size_t threads : {1, 2, 4}) {
     Workers workers(threads);
     const auto [text, most] = run(&workers, tasks, [](std::size_t i) { return i % 64 == 1 ? 100 : 1; });
-    EXPECT_EQ(text, by_definition(0, tasks));
+    EXPECT_EQ(text, tree_of(0, tasks));
     EXPECT_LE(most, static_cast<int>(threads) + 9);
   }
 }
@@ -92,7 +92,7 @@ TEST(TreeSum, KeepsFewValues) {
 // Processes that have a range of the tasks each add up in the same order, and all have the sum. Texts are padded, as
 // messages have one size. Some have no task at all.
 TEST(TreeSum, OfSeveralProcessesIsThatOfOne) {
-  const std::size_t longest = by_definition(0, 40).size();
+  const std::size_t longest = tree_of(0, 40).size();
   const auto padded = [&](Counted value) {
     value.text.resize(longest, ' ');
     return value;
@@ -124,7 +124,7 @@ TEST(TreeSum, OfSeveralProcessesIsThatOfOne) {
         return stripped(text);
       });
       for (const std::string& sum : sums)
-        EXPECT_EQ(sum, tasks == 0 ? "" : by_definition(0, tasks)) << tasks << " on " << ranks;
+        EXPECT_EQ(sum, tasks == 0 ? "" : tree_of(0, tasks)) << tasks << " on " << ranks;
       // Whole subtrees are one message each: with as many tasks as ranks, each rank but the first sends one.
       if (tasks == 4 && ranks == 4) {
         EXPECT_EQ(sent, 2 * 3 + 4U);
@@ -182,7 +182,7 @@ TEST(TreeSum, ThrowsWhatTheFirstFailureThrows) {
       EXPECT_EQ(counts.alive, 0);
     }
     // The workers can be used again.
-    EXPECT_EQ(run(&workers, 9, [](std::size_t) { return 0; }).first, by_definition(0, 9));
+    EXPECT_EQ(run(&workers, 9, [](std::size_t) { return 0; }).first, tree_of(0, 9));
   }
 }
 

@@ -421,7 +421,7 @@ TEST_P(CheckFile, IsRight) {
 
 const std::string quadratic_reward = "[reward]\nkind = \"quadratic\"\ncentre = [1.0, 0.0]\n";
 const std::string hard_reward = "[reward]\nkind = \"hard\"\ncentre = [1.0, 0.0]\nwidth = 5.0\n";
-const std::string data = "[reference]\ndata = \"points.csv\"\n";
+const std::string points_reference = "[reference]\ndata = \"points.csv\"\n";
 const std::string two_components =
     "means = [[1.0, 0.0], [-1.0, 0.5]]\ncovariances = [[[1.0, 0.2], [0.2, 1.0]], [[0.5, 0.0], [0.0, 2.0]]]\n";
 
@@ -464,11 +464,11 @@ INSTANTIATE_TEST_SUITE_P(
              {{"grad -E[R]", "ok"}}},
         Case{"Mixture",
              "kind = \"mixture\"\n",
-             data + "batch = 20\n[start]\n" + two_components,
+             points_reference + "batch = 20\n[start]\n" + two_components,
              {{"grad KL(reference || pi)", "ok"}}},
         Case{"MixtureByCholesky",
              "kind = \"mixture\"\ncovariance = \"cholesky\"\n",
-             quadratic_reward + data + "[start]\n" + two_components,
+             quadratic_reward + points_reference + "[start]\n" + two_components,
              {{"grad of the sum", "ok"}}}),
     [](const auto& c) { return c.param.name; });
 

@@ -84,7 +84,8 @@ TEST(DenoisingMixture, ComesToTheTiltedLawInADoubleQueueToo) {
 }
 
 // A small problem of one run, for each of the loops.
-Words small(const std::string& loop, const std::string& dynamics, const std::string& slots, const std::string& keep) {
+Words loop_run(const std::string& loop, const std::string& dynamics, const std::string& slots,
+               const std::string& keep) {
   return {"run",   "mine.toml",      "--quiet", "--no-report",
           "--set", "loop=" + loop,   "--set",   "dynamics=" + dynamics,
           "--set", "slots=" + slots, "--set",   "keep_every=" + keep};
@@ -110,7 +111,7 @@ struct Loop {
 void PrintTo(const Loop& l, std::ostream* out) { *out << l.name; }
 class Loops : public testing::TestWithParam<Loop> {
  protected:
-  Words arguments() const { return small(GetParam().loop, GetParam().dynamics, GetParam().slots, GetParam().keep); }
+  Words arguments() const { return loop_run(GetParam().loop, GetParam().dynamics, GetParam().slots, GetParam().keep); }
 };
 
 TEST_P(Loops, DoNotDependOnThreadsOrInstructions) {
@@ -178,7 +179,7 @@ TEST(DenoisingMixture, OfOneSlotIsTheNestedLoop) {
   const Folder folder;
   write(folder / "mine.toml", experiment);
   for (const char* loop : {"nested", "queue", "queue-cold"}) {
-    const Result r = run(folder, small(loop, "sde", "1", "1") + Words{"--output", loop});
+    const Result r = run(folder, loop_run(loop, "sde", "1", "1") + Words{"--output", loop});
     ASSERT_EQ(r.code, 0) << r.err;
     EXPECT_EQ(json(folder / loop / "summary.json")["results"][0]["loop"], "nested");
     EXPECT_NE(contents(folder / loop / "config.toml").find("loop = \"nested\""), std::string::npos);
@@ -189,11 +190,6 @@ TEST(DenoisingMixture, OfOneSlotIsTheNestedLoop) {
   }
 }
 
-struct Refused {
-  const char* name;
-  Words arguments, words;
-};
-void PrintTo(const Refused& r, std::ostream* out) { *out << r.name; }
 class DenoisingInput : public testing::TestWithParam<Refused> {};
 TEST_P(DenoisingInput, IsRefused) {
   const Folder folder;

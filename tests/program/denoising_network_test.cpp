@@ -34,7 +34,7 @@ TEST(DenoisingNetwork, RefusesBadKeys) {
 
 #ifdef IMPLICIT_DIFFUSION_NETWORKS
 // Parts of shards are left over, in the training and in the loop.
-Words small(const std::string& output, const Words& more = {}, const std::string& steps = "12") {
+Words network_run(const std::string& output, const Words& more = {}, const std::string& steps = "12") {
   Words words{"run", "denoising-network", "--steps", steps, "--quiet", "--output", output};
   for (const char* set : {"batch=50", "steps_per_sample=8", "slots=4", "log_every=5", "checkpoint_every=3",
                           "network.widths=[16,16]", "network.time_features=8", "network.shard=16",
@@ -45,7 +45,7 @@ Words small(const std::string& output, const Words& more = {}, const std::string
 
 TEST(DenoisingNetwork, WritesARunThatAReportIsMadeOfWithoutNetworks) {
   const Folder folder;
-  const Result r = run(folder, small("r"));
+  const Result r = run(folder, network_run("r"));
   ASSERT_EQ(r.code, 0) << r.err;
   const Json summary = json(folder / "r/summary.json");
   EXPECT_TRUE(summary["theta"].is_null());
@@ -122,8 +122,8 @@ TEST(DenoisingNetwork, EveryLoopHasTheSameBitsForAnyThreads) {
   for (const auto& [name, words] : loops) {
     // The gradients of a double queue are 17 steps old.
     const std::string steps = name == "double" ? "20" : "12";
-    ASSERT_EQ(run(folder, small(name, words + Words{"--threads", "1"}, steps)).code, 0) << name;
-    ASSERT_EQ(run(folder, small(name + "3", words + Words{"--threads", "3"}, steps)).code, 0) << name;
+    ASSERT_EQ(run(folder, network_run(name, words + Words{"--threads", "1"}, steps)).code, 0) << name;
+    ASSERT_EQ(run(folder, network_run(name + "3", words + Words{"--threads", "3"}, steps)).code, 0) << name;
     EXPECT_TRUE(same_network_run(folder / name, folder / (name + "3"))) << name;
   }
   // The replayed queue is the queue; the nested loop is another: the comparison can fail.
@@ -141,8 +141,8 @@ TEST(DenoisingNetwork, EveryLoopHasTheSameBitsForAnyThreads) {
 TEST(DenoisingNetwork, SettingsShareOneTraining) {
   const Folder folder;
   const Words settings{"--set", "comparison.settings=[\"lambda=1.0\",\"dynamics=ode\",\"loop=queue-cold\"]"};
-  ASSERT_EQ(run(folder, small("all", settings)).code, 0);
-  ASSERT_EQ(run(folder, small("queue")).code, 0);
+  ASSERT_EQ(run(folder, network_run("all", settings)).code, 0);
+  ASSERT_EQ(run(folder, network_run("queue")).code, 0);
   EXPECT_EQ(contents(folder / "all/training/model/model.safetensors"),
             contents(folder / "queue/training/model/model.safetensors"));
   EXPECT_EQ(contents(folder / "all/settings/queue-sde-4/model/model.safetensors"),
@@ -155,7 +155,7 @@ TEST(DenoisingNetwork, SettingsShareOneTraining) {
 TEST(DenoisingNetwork, TheSameBitsAfterKills) {
   const Folder folder;
   const auto words = [](const std::string& output, const Words& more = {}) {
-    return small(output, Words{"--set", "training.steps=400", "--set", "network.samples=2000"} + more, "60");
+    return network_run(output, Words{"--set", "training.steps=400", "--set", "network.samples=2000"} + more, "60");
   };
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_EQ(run(folder, words("whole")).code, 0);
@@ -180,15 +180,16 @@ TEST(DenoisingNetwork, TheSameBitsAfterKills) {
 
 TEST(DenoisingNetwork, AChangedTrainingIsNotResumed) {
   const Folder folder;
-  ASSERT_EQ(run(folder, small("r")).code, 0);
-  const Result r = run(folder, small("r", {"--resume", "--set", "training.learning_rate=0.1"}, "14"));
+  ASSERT_EQ(run(folder, network_run("r")).code, 0);
+  const Result r = run(folder, network_run("r", {"--resume", "--set", "training.learning_rate=0.1"}, "14"));
   EXPECT_NE(r.code, 0);
   EXPECT_TRUE(is_error_line(r.err, {"another configuration", "learning_rate"})) << r.err;
 }
 
 TEST(DenoisingNetwork, ATrainingThatDivergesSaysSo) {
   const Folder folder;
-  const Result r = run(folder, small("r", {"--set", "training.learning_rate=1e30", "--set", "training.warm_up=0"}));
+  const Result r =
+      run(folder, network_run("r", {"--set", "training.learning_rate=1e30", "--set", "training.warm_up=0"}));
   EXPECT_EQ(r.code, 70);
   EXPECT_NE(r.err.find("training.learning_rate"), std::string::npos) << r.err;
 }

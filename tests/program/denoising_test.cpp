@@ -228,12 +228,6 @@ TEST(DenoisingGaussianRun, CheckKnowsIt) {
   EXPECT_NE(few.out.find("1 left out"), std::string::npos) << few.out;
 }
 
-struct Refused {
-  const char* name;
-  Words arguments;
-  Words words;
-};
-void PrintTo(const Refused& row, std::ostream* out) { *out << row.name; }
 class DenoisingGaussianRefuses : public testing::TestWithParam<Refused> {};
 TEST_P(DenoisingGaussianRefuses, WhatMakesNoSense) {
   const Folder folder;

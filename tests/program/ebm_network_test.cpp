@@ -55,7 +55,7 @@ TEST(EbmNetwork, RefusesBadKeys) {
 
 #ifdef IMPLICIT_DIFFUSION_NETWORKS
 // Half a second, most of it LibTorch's start; a part of a shard is left over.
-Words small(const std::string& output, const Words& more = {}, const std::string& steps = "60") {
+Words energy_run(const std::string& output, const Words& more = {}, const std::string& steps = "60") {
   return Words{"run",
                "ebm-network",
                "--steps",
@@ -82,7 +82,7 @@ Words small(const std::string& output, const Words& more = {}, const std::string
 
 TEST(EbmNetwork, WritesARunThatAReportIsMadeOfWithoutNetworks) {
   const Folder folder;
-  const Result r = run(folder, small("r"));
+  const Result r = run(folder, energy_run("r"));
   ASSERT_EQ(r.code, 0) << r.err;
   EXPECT_NE(r.out.find("exact KL"), std::string::npos);
   const Json summary = json(folder / "r/summary.json");
@@ -115,33 +115,33 @@ TEST(EbmNetwork, WritesARunThatAReportIsMadeOfWithoutNetworks) {
 
   // --overwrite takes all of it away, the model too.
   std::ofstream(folder / "r/model/mine.txt") << "mine";
-  EXPECT_EQ(run(folder, small("r", {"--overwrite"}, "0")).code, 0);
+  EXPECT_EQ(run(folder, energy_run("r", {"--overwrite"}, "0")).code, 0);
   EXPECT_TRUE(fs::exists(folder / "r/model/mine.txt"));
 }
 
 TEST(EbmNetwork, TheSameBitsForAnyThreadsAndAfterKills) {
   const Folder folder;
-  const Result whole = run(folder, small("whole", {"--threads", "1"}));
+  const Result whole = run(folder, energy_run("whole", {"--threads", "1"}));
   ASSERT_EQ(whole.code, 0) << whole.err;
   for (const char* threads : {"2", "3"}) {
-    ASSERT_EQ(run(folder, small(threads, {"--threads", threads})).code, 0);
+    ASSERT_EQ(run(folder, energy_run(threads, {"--threads", threads})).code, 0);
     EXPECT_TRUE(same_run(folder / "whole", folder / threads));
   }
   // Another seed gives others: the comparison can fail.
-  ASSERT_EQ(run(folder, small("other", {"--seed", "1"})).code, 0);
+  ASSERT_EQ(run(folder, energy_run("other", {"--seed", "1"})).code, 0);
   EXPECT_FALSE(same_bytes(folder / "whole", folder / "other", {"model/model.safetensors"}));
 
   std::mt19937 random(7);
   int killed = 0;
   for (int i = 0; i < 3; ++i) {
     const std::string name = fmt::format("killed-{}", i);
-    Process process({.arguments = small(name), .folder = folder.path()});
+    Process process({.arguments = energy_run(name), .folder = folder.path()});
     for (int k = 0; k < 20'000 && !fs::exists(folder / name / "checkpoints"); ++k)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
     process.send(SIGKILL);
     killed += process.wait().code == 128 + SIGKILL;
-    ASSERT_EQ(run(folder, small(name, {"--resume"})).code, 0);
+    ASSERT_EQ(run(folder, energy_run(name, {"--resume"})).code, 0);
     EXPECT_TRUE(same_run(folder / "whole", folder / name));
   }
   EXPECT_GT(killed, 0);
@@ -151,9 +151,9 @@ TEST(EbmNetwork, TheSameBitsForAnyThreadsAndAfterKills) {
 TEST(EbmNetwork, GoesOnWithMoreSteps) {
   const Folder folder;
   const auto words = [](const std::string& output, const std::string& steps, const Words& more = {}) {
-    return small(output,
-                 Words{"--set", "inner_steps=3", "--set", "optimizer=adam", "--set", "target.law=two-moons"} + more,
-                 steps);
+    return energy_run(
+        output, Words{"--set", "inner_steps=3", "--set", "optimizer=adam", "--set", "target.law=two-moons"} + more,
+        steps);
   };
   ASSERT_EQ(run(folder, words("whole", "30")).code, 0);
   ASSERT_EQ(run(folder, words("parts", "13")).code, 0);
@@ -177,20 +177,20 @@ TEST(EbmNetwork, LearnsDataOfTheUser) {
   const Folder folder;
   std::ofstream(folder / "points.csv") << "1,0\n1.5,0.5\n-1,0\n-1.5,-0.5\n0,1\n";
   const Words data{"--set", "target={data=\"points.csv\",batch=16}"};
-  ASSERT_EQ(run(folder, small("r", data)).code, 0);
+  ASSERT_EQ(run(folder, energy_run("r", data)).code, 0);
   const Json summary = json(folder / "r/summary.json");
   EXPECT_TRUE(summary["exact_kl"].is_null());
   const std::vector<double> fit = column(folder / "r", "data_log_likelihood");
   EXPECT_GT(fit.back(), fit.front());
   std::ofstream(folder / "points.csv") << "1,0\n1.5,0.5\n-1,0\n-1.5,-0.5\n0,2\n";
-  const Result changed = run(folder, small("r", data + Words{"--resume"}, "70"));
+  const Result changed = run(folder, energy_run("r", data + Words{"--resume"}, "70"));
   EXPECT_EQ(changed.code, 2);
   EXPECT_TRUE(is_error_line(changed.err, {"target.data", "has changed"})) << changed.err;
 }
 
 TEST(EbmNetwork, SaysThatItDiverged) {
   const Folder folder;
-  const Result r = run(folder, small("r", {"--set", "step_size=1e20"}));
+  const Result r = run(folder, energy_run("r", {"--set", "step_size=1e20"}));
   EXPECT_EQ(r.code, 70);
   EXPECT_NE(r.err.find("learning_rate"), std::string::npos) << r.err;
   EXPECT_EQ(json(folder / "r/summary.json")["status"], "diverged");

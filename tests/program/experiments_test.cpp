@@ -7,12 +7,6 @@
 namespace program_test {
 namespace {
 
-std::size_t occurrences(const std::string& text, const std::string& part) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
-  return n;
-}
-
 Words small_comparison(const char* steps) {
   return {"run",
           "langevin-comparison",
@@ -346,12 +340,6 @@ TEST(Repeats, OfDenoisingGaussianAreItsLoops) {
   EXPECT_NE(r.out.find("\nrepeats = 5\n"), std::string::npos) << r.out;
 }
 
-struct Refused {
-  const char* name;
-  Words arguments;
-  Words words;
-};
-void PrintTo(const Refused& row, std::ostream* out) { *out << row.name; }
 class Experiments : public testing::TestWithParam<Refused> {};
 TEST_P(Experiments, RefuseWhatMakesNoSense) {
   const Folder folder;

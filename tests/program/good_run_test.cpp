@@ -14,8 +14,6 @@ namespace {
 
 using Shape = std::vector<std::size_t>;
 
-const Words files_of_a_run{"checkpoints", "config.toml",  "metrics.csv", "report.html",
-                           "samples.npy", "summary.json", "theta.npy"};
 // A run of 25 steps with rows at 0, 10, 20 and 25.
 const Words short_run{"run", "langevin-reward", "--steps", "25", "--set", "particles=130", "--quiet"};
 
@@ -386,12 +384,6 @@ std::string between(const std::string& text, const std::string& from, const std:
   for (std::size_t at = found.find("&#39;"); at != std::string::npos; at = found.find("&#39;"))
     found.replace(at, 5, "'");
   return found;
-}
-
-std::size_t occurrences(const std::string& text, const std::string& what) {
-  std::size_t n = 0;
-  for (std::size_t i = text.find(what); i != std::string::npos; i = text.find(what, i + what.size())) ++n;
-  return n;
 }
 
 TEST(Report, ShowsTheDataBesideTheSamples) {

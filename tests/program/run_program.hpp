@@ -170,6 +170,8 @@ inline std::map<std::string, std::string> tree(const fs::path& folder) {
     all[entry.path().lexically_relative(folder).string()] = entry.is_regular_file() ? contents(entry.path()) : "folder";
   return all;
 }
+inline const Words files_of_a_run{"checkpoints", "config.toml",  "metrics.csv", "report.html",
+                                  "samples.npy", "summary.json", "theta.npy"};
 // What is in a folder, without the files in `checkpoints`.
 inline std::vector<std::string> names(const fs::path& folder) {
   std::vector<std::string> all;
@@ -185,6 +187,12 @@ inline std::vector<std::string> lines(const std::string& text) {
   return all;
 }
 
+inline std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++n;
+  return n;
+}
+
 // One line, `implicit-diffusion: ...`, that has all the words.
 inline testing::AssertionResult is_error_line(const std::string& text, const std::vector<std::string>& words) {
   if (!text.starts_with("implicit-diffusion: ") || !text.ends_with('\n') || lines(text).size() != 1)
@@ -194,6 +202,13 @@ inline testing::AssertionResult is_error_line(const std::string& text, const std
       return testing::AssertionFailure() << "\"" << word << "\" is not in: " << text;
   return testing::AssertionSuccess();
 }
+
+// A command line that is a usage error, and what its line says.
+struct Refused {
+  const char* name;
+  Words arguments, words;
+};
+inline void PrintTo(const Refused& r, std::ostream* out) { *out << r.name; }
 
 inline testing::AssertionResult same_bytes(const fs::path& a, const fs::path& b,
                                            const std::vector<std::string>& files = {"theta.npy", "samples.npy"}) {

@@ -6,8 +6,6 @@
 namespace program_test {
 namespace {
 
-namespace data = implicit_diffusion::data;
-
 std::string idx(char type, char dimensions, const std::string& rest) {
   return std::string{0, 0, type, dimensions} + rest;
 }
@@ -25,7 +23,8 @@ TEST(ShowData, DescribesAndDraws) {
             "kind      IDX\nimages    3\nheight    1\nwidth     2\nchannels  1\nclasses   2: 0 (1), 1 (2)\n"
             "mean      0.3902\nsheet     contact-sheet.png\n");
   // Two columns: 2 + 2 (2 + 2) wide, 2 + 2 (1 + 2) high.
-  EXPECT_EQ(data::decode_image(contents(folder / "contact-sheet.png"), "sheet").shape, (data::ImageShape{1, 8, 10}));
+  EXPECT_EQ(implicit_diffusion::data::decode_image(contents(folder / "contact-sheet.png"), "sheet").shape,
+            (implicit_diffusion::data::ImageShape{1, 8, 10}));
 
   // A sheet that was not named is not replaced; one that was, is.
   write(folder / "contact-sheet.png", "mine");
@@ -44,7 +43,7 @@ TEST(ShowData, DescribesAndDraws) {
 
 TEST(ShowData, KeepsItsSheetOutOfAFolderOfImages) {
   const Folder folder;
-  write(folder / "set/a.png", data::png_bytes({{1, 1, 2}, {1, 2}}));
+  write(folder / "set/a.png", implicit_diffusion::data::png_bytes({{1, 1, 2}, {1, 2}}));
   const Result inside = run(folder, {"show-data", "set", "--output", "set/sheet.png"});
   EXPECT_EQ(inside.code, 73);
   EXPECT_TRUE(is_error_line(inside.err, {"set/sheet.png: would become a part of the data set"}));

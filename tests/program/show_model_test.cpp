@@ -44,16 +44,16 @@ state       complete, and every value is finite
   EXPECT_EQ(tree(folder.path()), before);  // nothing is written
 }
 
-// A good folder in which one file is another.
-struct Row {
-  std::string name;
-  std::function<void(const Folder&)> spoil;
-  int code;
-  Words words;
-};
 std::string length_of(std::uint64_t n) { return {reinterpret_cast<const char*>(&n), sizeof n}; }
 
 TEST(ShowModel, SaysInOneLineWhatIsWrong) {
+  // A good folder in which one file is another.
+  struct Row {
+    std::string name;
+    std::function<void(const Folder&)> spoil;
+    int code;
+    Words words;
+  };
   const auto replace = [](const char* file, std::string text) {
     return [file, text = std::move(text)](const Folder& f) { write(f / file, text); };
   };

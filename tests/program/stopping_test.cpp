@@ -15,8 +15,6 @@ bool all_finite(const Json& list) {
 }
 
 const Words files_without_samples{"config.toml", "metrics.csv", "report.html", "summary.json", "theta.npy"};
-const Words files_of_a_run{"checkpoints", "config.toml",  "metrics.csv", "report.html",
-                           "samples.npy", "summary.json", "theta.npy"};
 
 // The chain of V = x' P x / 2 multiplies the distance from theta by 1 - h lambda: it explodes for h > 2 / lambda_max.
 TEST(Divergence, OfTheChainNamesTheLargestStableStep) {

@@ -11,7 +11,7 @@
 namespace implicit_diffusion::report {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 DensityPlot gaussian(double variance, std::size_t n = 61) {
   DensityPlot plot{.title = "p", .x_min = -3, .x_max = 3, .y_min = -3, .y_max = 3, .columns = n, .rows = n};
@@ -23,7 +23,7 @@ DensityPlot gaussian(double variance, std::size_t n = 61) {
   return plot;
 }
 
-Xml checked(const std::string& svg) {
+Xml checked_plot(const std::string& svg) {
   Xml xml = parse_xml(svg);
   EXPECT_EQ(xml.error, "");
   EXPECT_FALSE(has_bad_number(xml)) << svg;
@@ -37,7 +37,7 @@ std::size_t dots(const Xml& xml) {
 }
 
 TEST(DensityPlot, HasSixRoundContoursOnEqualScales) {
-  const Xml xml = checked(to_svg(gaussian(0.3)));
+  const Xml xml = checked_plot(to_svg(gaussian(0.3)));
   const auto contours = xml.with_class("contour");
   ASSERT_EQ(contours.size(), 6U);
   for (const XmlElement& contour : contours) {
@@ -54,7 +54,7 @@ TEST(DensityPlot, HasSixRoundContoursOnEqualScales) {
 
 // Contours that leave the window are open lines over regions that follow the border.
 TEST(DensityPlot, FlatLawsMeetTheBorder) {
-  const Xml xml = checked(to_svg(gaussian(30)));
+  const Xml xml = checked_plot(to_svg(gaussian(30)));
   EXPECT_EQ(xml.with_class("region").size(), 6U);
   const auto contours = xml.with_class("contour");
   bool open = false;
@@ -65,13 +65,13 @@ TEST(DensityPlot, FlatLawsMeetTheBorder) {
 TEST(DensityPlot, UniformPeakedEmptyAndBrokenDensities) {
   DensityPlot plot = gaussian(1, 3);
   plot.density.assign(9, 1.0);
-  EXPECT_EQ(checked(to_svg(plot)).with_class("region").size(), 1U);
+  EXPECT_EQ(checked_plot(to_svg(plot)).with_class("region").size(), 1U);
   plot.density.assign(9, 0.0);
-  EXPECT_EQ(checked(to_svg(plot)).with_class("region").size(), 0U);
+  EXPECT_EQ(checked_plot(to_svg(plot)).with_class("region").size(), 0U);
   plot.density[4] = 1;
-  EXPECT_EQ(checked(to_svg(plot)).with_class("contour").size(), 1U);
-  plot.density = {nan, 1, std::numeric_limits<double>::infinity(), -1, 2, 3, 1e308, 1e308, 5e-324};
-  checked(to_svg(plot));
+  EXPECT_EQ(checked_plot(to_svg(plot)).with_class("contour").size(), 1U);
+  plot.density = {no_value, 1, std::numeric_limits<double>::infinity(), -1, 2, 3, 1e308, 1e308, 5e-324};
+  checked_plot(to_svg(plot));
 }
 
 TEST(DensityPlot, CountsWhatItLeavesOut) {
@@ -80,11 +80,11 @@ TEST(DensityPlot, CountsWhatItLeavesOut) {
     plot.point_x.push_back(std::sin(i));
     plot.point_y.push_back(std::cos(i));
   }
-  plot.point_x.insert(plot.point_x.end(), {10, nan, 0});
-  plot.point_y.insert(plot.point_y.end(), {0, 0, nan});
-  plot.markers = {{0, 0, "<centre>"}, {2.9, 2.9, "in the corner"}, {nan, 0, "nowhere"}, {9, 9, "outside"}};
+  plot.point_x.insert(plot.point_x.end(), {10, no_value, 0});
+  plot.point_y.insert(plot.point_y.end(), {0, 0, no_value});
+  plot.markers = {{0, 0, "<centre>"}, {2.9, 2.9, "in the corner"}, {no_value, 0, "nowhere"}, {9, 9, "outside"}};
   const std::string svg = to_svg(plot);
-  const Xml xml = checked(svg);
+  const Xml xml = checked_plot(svg);
   EXPECT_EQ(dots(xml), 2000U);
   EXPECT_EQ(xml.with_class("marker").size(), 2U);
   EXPECT_NE(svg.find("5003 samples, 2000 drawn, 3 outside."), std::string::npos);
@@ -93,13 +93,13 @@ TEST(DensityPlot, CountsWhatItLeavesOut) {
 
 TEST(DensityPlot, SamplesAloneAndWindowsThatAreNotSquare) {
   DensityPlot plot{.title = "s", .x_min = 0, .x_max = 4, .y_min = 0, .y_max = 1, .point_x = {0, 4}, .point_y = {0, 1}};
-  const Xml xml = checked(to_svg(plot));
+  const Xml xml = checked_plot(to_svg(plot));
   ASSERT_EQ(dots(xml), 2U);
   const auto layers = xml.with_class("dots");
   const PathPoint a = path_points(layers[0].attributes.at("d"))[0], b = path_points(layers[1].attributes.at("d"))[0];
   EXPECT_NEAR(b.x - a.x, 4 * (a.y - b.y), 0.6);
   plot.x_max = 1e6;  // no equal scale could show this
-  checked(to_svg(plot));
+  checked_plot(to_svg(plot));
 }
 
 // Two pieces for each cross, at most 1000 crosses, and a legend only where there is something to tell apart.
@@ -115,7 +115,7 @@ TEST(DensityPlot, DataAreCrossesWithALegend) {
   plot.data_y.push_back(0);
   plot.data_label = "<data>";
   const std::string svg = to_svg(plot);
-  const Xml xml = checked(svg);
+  const Xml xml = checked_plot(svg);
   EXPECT_EQ(dots(xml), 2U);
   const auto crosses = xml.with_class("crosses");
   ASSERT_EQ(crosses.size(), 1U);
@@ -129,7 +129,7 @@ TEST(DensityPlot, DataAreCrossesWithALegend) {
   // The first point, (0, 1), is where a sample at the same place is.
   plot.point_x = {0};
   plot.point_y = {1};
-  const PathPoint dot = path_points(checked(to_svg(plot)).with_class("dots")[0].attributes.at("d"))[0];
+  const PathPoint dot = path_points(checked_plot(to_svg(plot)).with_class("dots")[0].attributes.at("d"))[0];
   EXPECT_NEAR(0.5 * (points[0].x + points[1].x), dot.x, 0.11);
   EXPECT_NEAR(0.5 * (points[0].y + points[1].y), dot.y, 0.11);
 
@@ -146,7 +146,7 @@ TEST(DensityPlot, LongWindowsHaveScalesOfTheirOwn) {
       std::swap(plot.x_max, plot.y_max);
       std::swap(plot.point_x, plot.point_y);
     }
-    const auto layers = checked(to_svg(plot)).with_class("dots");
+    const auto layers = checked_plot(to_svg(plot)).with_class("dots");
     ASSERT_EQ(layers.size(), 2U);
     const PathPoint a = path_points(layers[0].attributes.at("d"))[0], b = path_points(layers[1].attributes.at("d"))[0];
     EXPECT_NEAR(b.x - a.x, a.y - b.y, 0.3);

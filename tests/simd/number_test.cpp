@@ -79,7 +79,7 @@ struct NumberTraits<two::Real> {
 
 namespace {
 
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 // The functions take number types and nothing else: an int or a long double is not converted on the quiet.
 template <class T>
@@ -131,7 +131,7 @@ TEST(Number, ConversionsRoundToNearestEven) {
   EXPECT_EQ(to_integer(-2.5f), -2);
   EXPECT_EQ(to_integer(2147483520.0f), 2147483520);
   EXPECT_EQ(to_integer(3e9f), std::numeric_limits<std::int32_t>::min());
-  EXPECT_EQ(to_integer(nan), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(to_integer(not_a_number), std::numeric_limits<std::int32_t>::min());
   EXPECT_EQ(to_integer(0.5), 0);
   EXPECT_EQ(to_integer(-3.5), -4);
   EXPECT_EQ(to_integer(1e300), std::numeric_limits<std::int64_t>::min());
@@ -147,9 +147,9 @@ TEST(Number, BitsAndSelection) {
   EXPECT_EQ(wrap_add(std::numeric_limits<std::int32_t>::max(), std::int32_t{1}),
             std::numeric_limits<std::int32_t>::min());
   EXPECT_EQ(select(1.0f < 2.0f, 3.0f, 4.0f), 3.0f);
-  EXPECT_EQ(max(nan, 1.0f), 1.0f);
-  EXPECT_TRUE(std::isnan(max(1.0f, nan)));
-  EXPECT_EQ(min(nan, 1.0f), 1.0f);
+  EXPECT_EQ(max(not_a_number, 1.0f), 1.0f);
+  EXPECT_TRUE(std::isnan(max(1.0f, not_a_number)));
+  EXPECT_EQ(min(not_a_number, 1.0f), 1.0f);
   EXPECT_EQ(fma(2.0f, 3.0f, 4.0f), 10.0f);
   EXPECT_EQ(sqrt(2.25f), 1.5f);
   EXPECT_EQ(abs(-2.0), 2.0);

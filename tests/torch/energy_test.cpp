@@ -25,7 +25,7 @@ using torch_tests::relative;
 using torch_tests::small_energy;
 using TensorAdam = BasicAdam<TensorParameters>;
 
-const Noise noise(7);
+const Noise energy_noise(7);
 constexpr std::int64_t d = 3;
 constexpr std::size_t n = 11;  // a whole shard, and some of another
 constexpr double g = 0.1;
@@ -60,7 +60,7 @@ at::Tensor step_by_hand(const at::Tensor& x, const at::Tensor& theta, StepKey ke
   const at::Tensor z = at::empty_like(x);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < d; ++j)
-      z.data_ptr<double>()[i * d + j] = static_cast<double>(noise.normal(Stream::sampling, key, d, i, j));
+      z.data_ptr<double>()[i * d + j] = static_cast<double>(energy_noise.normal(Stream::sampling, key, d, i, j));
   return x - g * (x - theta) + std::sqrt(2 * g) * z;
 }
 
@@ -81,7 +81,7 @@ TEST(NetworkEnergy, EstimatesTheGradientOfEveryTerm) {
 }
 
 LangevinEngine<NetworkEnergy> engine_of(Workers* workers = nullptr) {
-  return {quadratic(), all_terms(), {.step_size = {g}, .noise = noise, .workers = workers}};
+  return {quadratic(), all_terms(), {.step_size = {g}, .noise = energy_noise, .workers = workers}};
 }
 
 TEST(NetworkEnergy, RunsTheSingleLoop) {
@@ -101,7 +101,7 @@ TEST(NetworkEnergy, RunsTheSingleLoop) {
 }
 
 TEST(NetworkEnergy, UnrollsTheLastStep) {
-  Unrolled<NetworkEnergy> unrolled(quadratic(), TensorReward(near_one), {.step_size = {g}, .noise = noise}, 2.0);
+  Unrolled<NetworkEnergy> unrolled(quadratic(), TensorReward(near_one), {.step_size = {g}, .noise = energy_noise}, 2.0);
   TensorSamples x = samples_of(3);
   const TensorParameters theta = theta_of(0.2);
   TensorParameters gradient = zeros_like(theta);
@@ -115,7 +115,7 @@ TEST(NetworkEnergy, UnrollsTheLastStep) {
 TEST(NetworkEnergy, TheGradientIsThatOfFiniteDifferences) {
   NetworkEnergy energy(small_energy(), 4, at::kDouble);
   TensorSamples x(6, {2}, at::kDouble, 4);
-  TensorTiles::fill_normals(x, noise, Stream::initial, {});
+  TensorTiles::fill_normals(x, energy_noise, Stream::initial, {});
   const std::vector<double> w{0.5, -1, 0.25, 2, -0.75, 1};
   const TensorParameters theta = initial_parameters(energy.network().layout, Noise(1), at::kDouble);
   const auto value = [&](const TensorParameters& at_theta) {
@@ -131,7 +131,7 @@ TEST(NetworkEnergy, TheGradientIsThatOfFiniteDifferences) {
   TensorSamples moved = x, together = x;
   bool bad = false;
   for (std::size_t k = 0; k < 2; ++k) {
-    const LangevinStep step{noise, {}, g};
+    const LangevinStep step{energy_noise, {}, g};
     energy.add(TensorTiles::tile(x, k), w.data() + 4 * k, gradient);
     energy.step(TensorTiles::tile(moved, k), step, bad);
     energy.step_and_add(TensorTiles::tile(together, k), step, bad, w.data() + 4 * k, fused);
@@ -153,11 +153,11 @@ TEST(NetworkEnergy, NoResultDependsOnThreads) {
   const auto run = [](Workers* workers) {
     const NetworkEnergy energy(small_energy());
     TensorSamples x = energy.samples(41);
-    StandardNormalStart<NetworkEnergy>{noise}.draw(x, 0);
+    StandardNormalStart<NetworkEnergy>{energy_noise}.draw(x, 0);
     GradientEstimator<NetworkEnergy>::Terms terms;
     terms.push_back(std::make_unique<RewardTerm<NetworkEnergy>>(near_one));
     LangevinEngine<NetworkEnergy> engine(energy, std::move(terms),
-                                         {.step_size = {g}, .noise = noise, .workers = workers});
+                                         {.step_size = {g}, .noise = energy_noise, .workers = workers});
     State<TensorSamples, TensorAdam, TensorParameters> s{0, initial_parameters(energy.network().layout, Noise(1)), x,
                                                          TensorAdam(0.01)};
     EXPECT_EQ(single_loop(engine, engine, s, {.steps = 5}).status, Status::completed);
