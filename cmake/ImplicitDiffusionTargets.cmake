@@ -2,7 +2,8 @@
 option(IMPLICIT_DIFFUSION_WERROR "Warnings are errors" OFF)
 
 add_library(implicit_diffusion_warnings INTERFACE)
-target_compile_options(implicit_diffusion_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow
+target_compile_options(implicit_diffusion_warnings INTERFACE -Wall -Wextra -Wpedantic -Wconversion
+  $<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>  # joined, a name may shadow one of another file
   $<$<BOOL:${IMPLICIT_DIFFUSION_WERROR}>:-Werror>)
 # GCC 12 sees an overlap in "text" + std::string() that is not there (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
@@ -54,7 +55,8 @@ function(implicit_diffusion_tests name)
   add_executable(${name}_test ${files})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
   # What is to be fast is in the library.
-  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1> ${arg_OPTIONS})
+  target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-Og> ${arg_OPTIONS}
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # GCC sees some that are not there
   target_compile_definitions(${name}_test PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${name}_test PRIVATE implicit_diffusion::core implicit_diffusion_warnings
     fmt::fmt Eigen3::Eigen GTest::gtest_main ${arg_LIBRARIES})
@@ -67,7 +69,8 @@ function(implicit_diffusion_tests name)
   endif()
 endfunction()
 
-# implicit_diffusion_kernels(name [DEFINITIONS ...] [OPTIMISE -O1]): object libraries NAME_LEVEL of the kernels, one for each level.
+# implicit_diffusion_kernels(name LEVELS level... [DEFINITIONS ...] [OPTIMISE -O1]): object libraries NAME_LEVEL of the kernels, one for each
+# level.
 # Optimised in every build: unoptimised they would leave functions of the standard library, compiled for one level, for
 # all to share. Sanitizers in full would take minutes to compile: addresses are checked by calls, and not those on the
 # stack; src/langevin/dispatch.cpp has the same templates over double, with all checks.
@@ -79,8 +82,8 @@ endfunction()
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag("-mmove-max=512 -mstore-max=512" IMPLICIT_DIFFUSION_HAS_MOVE_MAX)
 function(implicit_diffusion_kernels name)
-  cmake_parse_arguments(arg "" "OPTIMISE" "DEFINITIONS" ${ARGN})
-  foreach(level baseline v3 v4)
+  cmake_parse_arguments(arg "" "OPTIMISE" "LEVELS;DEFINITIONS" ${ARGN})
+  foreach(level ${arg_LEVELS})
     set(options -O3 -march=x86-64-${level})
     if(level STREQUAL baseline)
       set(options -O1 -march=x86-64)  # for old machines only, and a third less to compile than -O2

@@ -21,9 +21,9 @@ namespace {
 using implicit_diffusion::ErrorKind;
 
 const std::map<ErrorKind, int> exit_codes{{ErrorKind::usage, exit_usage},
-                                          {ErrorKind::data, 65},
-                                          {ErrorKind::missing, 66},
-                                          {ErrorKind::output, 73},
+                                          {ErrorKind::data, exit_data},
+                                          {ErrorKind::missing, exit_missing},
+                                          {ErrorKind::output, exit_output},
                                           {ErrorKind::io, exit_io}};
 
 // A standard stream that is closed would give its number to the next file that is opened, and messages would end up in

@@ -43,7 +43,7 @@ if(LIBTORCH)
 endif()
 run(${CXX} -std=c++20 -fsyntax-only -I ${work}/moved/include ${libtorch} ${work}/headers.cpp)
 
-run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG}
+run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG} -D CMAKE_CXX_FLAGS_RELEASE=-O1
   -D CMAKE_CXX_COMPILER=${CXX} -D CMAKE_CXX_FLAGS=${FLAGS} -D CMAKE_PREFIX_PATH=${work}/moved
   -D LibTorch_ROOT=${LIBTORCH_ROOT})
 run(${CMAKE_COMMAND} --build ${work}/build)

@@ -46,21 +46,21 @@ struct Bowl {
   }
 };
 
-const Vector theta{.3, -.2, -1, .4, .9, -.7, -.3, .2, .1, .25, -.15, -.4};
-const Vector base{.1, .2, -.8, .5, 1.1, -.4, -.2, .1, -.1, .1, .05, -.2};
+const Vector theta_of_two{.3, -.2, -1, .4, .9, -.7, -.3, .2, .1, .25, -.15, -.4};
+const Vector base_of_two{.1, .2, -.8, .5, 1.1, -.4, -.2, .1, -.1, .1, .05, -.2};
 
 template <class Real>
 Vector by_adjoint(Dynamics dynamics, const DenoisingObjective& o, std::size_t keep, PathBatch<Real>* batch = nullptr) {
   const MixtureScore<Spread::cholesky> model(2, 2);
   ReverseChain<Real> chain(model, uniform_grid(2, 24),
                            {.dynamics = dynamics, .keep_every = keep, .normals = normals_of<Real>(Noise(5))},
-                           std::pair{ScoreModel<Real>(model), base});
+                           std::pair{ScoreModel<Real>(model), base_of_two});
   PathBatch<Real> b;
   b.points = Population<Real>(300, 2);
   DenoisingStart<Real>{Noise(2)}.draw(b, 4);
-  DenoisingSampler<Real>(chain).advance(b, theta, {});
+  DenoisingSampler<Real>(chain).advance(b, theta_of_two, {});
   Vector gradient(12);
-  PathGradient<Real>(chain, Bowl{}, o).estimate(b, theta, 0, gradient);
+  PathGradient<Real>(chain, Bowl{}, o).estimate(b, theta_of_two, 0, gradient);
   if (batch) *batch = b;
   return gradient;
 }
@@ -85,7 +85,7 @@ TEST(ForwardGradient, EqualsTheAdjoint) {
         ReverseChain<double> chain(model, uniform_grid(2, 24),
                                    {.dynamics = dynamics, .normals = normals_of<double>(Noise(5))});
         Vector forward(12);
-        ForwardGradient<TwoGaussians, Bowl, 12>(chain, {}, {}, o, base).estimate(b, theta, 0, forward);
+        ForwardGradient<TwoGaussians, Bowl, 12>(chain, {}, {}, o, base_of_two).estimate(b, theta_of_two, 0, forward);
         EXPECT_LT(relative_distance(adjoint, forward), 1e-12) << static_cast<int>(dynamics) << " " << beta;
         for (const std::size_t keep : {5, 24})
           EXPECT_LT(relative_distance(by_adjoint<double>(dynamics, o, keep), forward), 1e-12);

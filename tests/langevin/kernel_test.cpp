@@ -13,7 +13,7 @@
 
 namespace implicit_diffusion {
 
-// Compiled for the tests alone, one for each level.
+// Compiled for the tests alone, with and without fma.
 namespace kernel {
 inline namespace baseline {
 extern const KernelSet plain_kernels;
@@ -21,23 +21,12 @@ extern const KernelSet plain_kernels;
 namespace v3 {
 extern const KernelSet plain_kernels;
 }
-namespace v4 {
-extern const KernelSet plain_kernels;
-}
 }  // namespace kernel
 
 namespace {
 
 const KernelSet& plain_of(Isa level) {
-  switch (level) {
-    case Isa::v4:
-      return kernel::v4::plain_kernels;
-    case Isa::v3:
-      return kernel::v3::plain_kernels;
-    case Isa::baseline:
-      break;
-  }
-  return kernel::baseline::plain_kernels;
+  return level == Isa::baseline ? kernel::baseline::plain_kernels : kernel::v3::plain_kernels;
 }
 
 std::vector<Isa> levels() {

@@ -39,6 +39,12 @@ centres = [[2.0, 0.0], [-1.0, 1.7320508], [-1.0, -1.7320508]]
 width = 1.0
 floor = 0.1
 )"},
+    {"double-well", R"(step_size = 0.01
+potential = {kind = "double-well", dimension = 2, half_distance = 1.2, variance = 0.5}
+reward = {kind = "radius", centre = [0.0, 0.0], radius = 1.0, width = 0.5}
+base = {theta = [1.5]}
+start = {theta = [1.0]}
+)"},
     {"mixture-cholesky", R"(step_size = 0.05
 potential = {kind = "mixture", components = 2, covariance = "cholesky"}
 reward = {kind = "smooth", centre = [1.0, 0.0], width = 8.0, denominator = 1.0}

@@ -5,11 +5,11 @@
 
 namespace program {
 
-// Exit codes that are not errors in the sense of Error.
-inline constexpr int exit_off = 1;  // a check found a value that is off
-inline constexpr int exit_usage = 2;
+// Exit codes.
+inline constexpr int exit_off = 1;    // a check found a value that is off
+inline constexpr int exit_usage = 2;  // the kinds of Error, but for the next
+inline constexpr int exit_data = 65, exit_missing = 66, exit_output = 73, exit_io = 74;
 inline constexpr int exit_diverged = 70;
-inline constexpr int exit_io = 74;
 
 // After this, nothing is written any more, or it is again: of several processes one speaks.
 void mute(bool silent);

@@ -1,7 +1,7 @@
 // An experiment, of whatever kind: it runs, makes a report of a run's folder, and lists what there is to check of it.
 //
 // A kind of experiments is a folder with a class that derives from this one and a function that reads it from a
-// document; one line in registry.cpp makes it known.
+// document; its declaration and one line of the table in registry.cpp make it known.
 #pragma once
 
 #include "experiment/check_rows.hpp"

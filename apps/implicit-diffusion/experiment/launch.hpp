@@ -13,7 +13,7 @@
 
 namespace program {
 
-// What a launcher says in the environment. A plain `sbatch` script, or one rank alone, is nothing to it.
+// What a launcher says in the environment. A plain `sbatch` script, or one rank alone, is no launch.
 struct Launch {
   std::size_t rank = 0;
   std::size_t ranks = 0;  // 0: it does not say

@@ -62,7 +62,9 @@ void blame_misspelling(const Document& d, const std::string& inside) {
   }
 }
 
-std::unique_ptr<Experiment> read(const Document& d) {
+}  // namespace
+
+std::unique_ptr<Experiment> read_experiment(const Document& d) {
   try {
     return kind_in(d)(d);
   } catch (const Error& e) {
@@ -74,21 +76,19 @@ std::unique_ptr<Experiment> read(const Document& d) {
   }
 }
 
-}  // namespace
-
 std::vector<std::unique_ptr<Experiment>> read_experiments(const Experiments& texts, const Overrides& overrides) {
   std::vector<std::unique_ptr<Experiment>> all;
   for (const auto& [kind, reads] : kinds)
     for (const auto& [name, text] : texts)
       if (const Document d = read_document(text, name, name, ".", overrides); kind_in(d) == reads)
-        all.push_back(read(d));
+        all.push_back(read_experiment(d));
   return all;
 }
 
 std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, const Overrides& overrides) {
   std::vector<std::string> names;
   for (const auto& [name, text] : built_in_experiments()) {
-    if (name == name_or_file) return read(read_document(text, name + ".toml", name, ".", overrides));
+    if (name == name_or_file) return read_experiment(read_document(text, name + ".toml", name, ".", overrides));
     names.push_back(name);
   }
   const std::filesystem::path path(name_or_file);
@@ -104,8 +104,9 @@ std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, con
   if (std::filesystem::exists(path / "config.toml", error))
     throw Error(ErrorKind::missing, io::display(path),
                 fmt::format("is a directory, a file is meant; did you mean {}?", io::display(path / "config.toml")));
-  return read(read_document(io::read_file(path, longest_configuration), io::display(path), path.stem().string(),
-                            path.has_parent_path() ? path.parent_path() : ".", overrides));
+  return read_experiment(read_document(io::read_file(path, longest_configuration), io::display(path),
+                                       path.stem().string(), path.has_parent_path() ? path.parent_path() : ".",
+                                       overrides));
 }
 
 }  // namespace program

@@ -10,6 +10,8 @@
 
 namespace program {
 
+// What a document describes. Throws an Error for one that describes nothing.
+std::unique_ptr<Experiment> read_experiment(const Document& d);
 // The experiment of a name or a file. Throws a usage Error with the nearest name, or a missing one.
 std::unique_ptr<Experiment> load_experiment(const std::string& name_or_file, const Overrides& overrides);
 

@@ -40,21 +40,25 @@ struct Figures {
   double data_log_likelihood = none;  // mean of log pi*(theta) over reference data
 };
 
-// What files, tables and reports call the figures, and the decimals they have there. One of a part that few objectives
+// What files, tables and reports call the figures, the decimals they have there, and what they are. One of a part that few objectives
 // have is in metrics.csv only where the part is, and in summary.json only where it is a number.
 struct FigureName {
   double Figures::*value;
   const char *key, *label, *title;
   int digits;
+  const char* note;
   bool of_a_part = false;
 };
 inline constexpr FigureName figure_names[] = {
-    {&Figures::reward, "reward", "reward", "Reward", 4},
-    {&Figures::exact_reward, "exact_reward", "exact reward", "Exact reward", 4},
-    {&Figures::exact_kl, "exact_kl", "exact KL", "KL divergence", 5},
-    {&Figures::log_likelihood, "log_likelihood", "log-likelihood", "Log-likelihood", 3},
-    {&Figures::base_kl, "base_kl", "KL to the base", "KL divergence to the base", 5, true},
-    {&Figures::data_log_likelihood, "data_log_likelihood", "data log-likelihood", "Data log-likelihood", 4, true}};
+    {&Figures::reward, "reward", "reward", "Reward", 4, "mean over the samples"},
+    {&Figures::exact_reward, "exact_reward", "exact reward", "Exact reward", 4, "mean under π*(θ), in closed form"},
+    {&Figures::exact_kl, "exact_kl", "exact KL", "KL divergence", 5, "from the reference, in nats, by quadrature"},
+    {&Figures::log_likelihood, "log_likelihood", "log-likelihood", "Log-likelihood", 3,
+     "mean of −V(x,\u00a0θ_opt), in nats"},
+    {&Figures::base_kl, "base_kl", "KL to the base", "KL divergence to the base", 5,
+     "of π*(θ) from the base, in nats, by quadrature", true},
+    {&Figures::data_log_likelihood, "data_log_likelihood", "data log-likelihood", "Data log-likelihood", 4,
+     "mean of log π*(θ), in nats", true}};
 
 // When the log-likelihood reached a threshold; none: never.
 struct Reached {

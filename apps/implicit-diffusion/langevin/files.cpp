@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 namespace program {
 
 using namespace implicit_diffusion;
@@ -45,16 +43,6 @@ RunFiles read_run(const fs::path& folder, LangevinConfiguration configuration, s
           steps[k], from_rows<float>(std::span<const double>(a.values).subspan(k * each, each), a.shape[2]));
   }
   return run;
-}
-
-void write_run(const RunContext& context, const RunResult& result, const Recorder& recorder, const Summary& summary) {
-  if (context.writes()) recorder.rows().write(context.folder);
-  const Population<float>& x = result.state.population;
-  if (result.outcome.status != Status::diverged) context.write_samples("samples.npy", x);
-  if (const std::vector<float>& kept = recorder.snapshots(); !kept.empty() && context.writes())
-    context.write("snapshots.npy",
-                  io::npy_bytes(kept, std::array{kept.size() / (x.total() * x.dimension()), x.total(), x.dimension()}));
-  context.write("summary.json", to_json(summary));
 }
 
 }  // namespace program

@@ -1,4 +1,4 @@
-// The files of a Langevin run: writing them, and reading them back for a report.
+// The files of a Langevin run, read back for a report.
 #pragma once
 
 #include "experiment/runs.hpp"
@@ -15,8 +15,5 @@ struct RunFiles : RunTable {
 };
 // The seed may be another than the configuration's.
 RunFiles read_run(const std::filesystem::path& folder, LangevinConfiguration configuration, std::uint64_t seed);
-
-// Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
-void write_run(const RunContext& context, const RunResult& result, const Recorder& recorder, const Summary& summary);
 
 }  // namespace program

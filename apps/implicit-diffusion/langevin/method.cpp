@@ -47,8 +47,8 @@ namespace {
 
 // The step of the sampler and of theta. The cube-root pair slows both down, as the theory asks.
 SchedulePair rates(const LangevinConfiguration& c) {
-  // Unrolled one step, the gradient is that of the step, not of the law: g times too small for a Gaussian. The rate 2
-  // eta / g undoes it.
+  // Unrolled, the gradient is that of one step, not of the law: for a Gaussian, g times the true one. The paper
+  // takes the rate 2 eta / g.
   const double eta = c.method == Method::unrolled ? 2 * c.learning_rate / c.step_size : c.learning_rate;
   switch (c.schedule) {
     case ScheduleKind::constant:

@@ -97,7 +97,7 @@ struct DoubleWellSpec {
   double scale(std::span<const double> theta, std::size_t) const { return theta[0]; }
 };
 
-// The list of them; the potential of a file that names none is the second.
+// The list of them. The default is wells.
 struct PotentialSpec {
   std::variant<QuadraticSpec, WellsSpec, LogisticWellsSpec, MixtureSpec, DoubleWellSpec> part = WellsSpec();
 

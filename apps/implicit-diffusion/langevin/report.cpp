@@ -186,16 +186,11 @@ report::Section parameters_section(const RunFiles& run) {
 }
 
 std::vector<report::Fact> facts(const RunFiles& run) {
-  constexpr const char* notes[] = {"mean over the samples",
-                                   "mean under π*(θ), in closed form",
-                                   "from the reference, in nats, by quadrature",
-                                   "mean of −V(x,\u00a0θ_opt), in nats",
-                                   "of π*(θ) from the base, in nats, by quadrature",
-                                   "mean of log π*(θ), in nats"};
   std::vector<report::Fact> all;
-  for (std::size_t i = run.configuration.reward ? 0 : 1; i < std::size(figure_names); ++i)
-    if (const double value = run.summary.figures.*figure_names[i].value; std::isfinite(value))
-      all.push_back({figure_names[i].title, minus(figure_text(value, figure_names[i].digits)), notes[i]});
+  for (const FigureName& f : figure_names)
+    if (const double value = run.summary.figures.*f.value;
+        std::isfinite(value) && (run.configuration.reward || f.value != &Figures::reward))
+      all.push_back({f.title, minus(figure_text(value, f.digits)), f.note});
   for (const Reached& r : run.summary.reached)
     all.push_back({"Reached " + minus(r.threshold), r.step ? fmt::format("step {}", *r.step) : "never",
                    "by the log-likelihood, averaged over 20 steps"});

@@ -2,16 +2,18 @@
 
 #include "experiment/checkpoints.hpp"
 #include "implicit_diffusion/error.hpp"
+#include "implicit_diffusion/io/npy.hpp"
 #include "implicit_diffusion/io/text.hpp"
 #include "implicit_diffusion/loop/checkpoint.hpp"
 #include "langevin/diverged.hpp"
-#include "langevin/files.hpp"
 #include "langevin/match_components.hpp"
+#include "langevin/recorder.hpp"
 #include "langevin/warnings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 
 namespace program {
@@ -84,6 +86,17 @@ std::string closing_table(const LangevinConfiguration& c, const Summary& s) {
   }
   if (s.permutation) row("reference components, from 0", fmt::format("[{}]", fmt::join(*s.permutation, ",")));
   return text;
+}
+
+// Writes the files of a finished run but its configuration, which is there from its beginning, and the report.
+void write_run(const RunContext& context, const RunResult& result, const Recorder& recorder, const Summary& summary) {
+  if (context.writes()) recorder.rows().write(context.folder);
+  const Population<float>& x = result.state.population;
+  if (result.outcome.status != Status::diverged) context.write_samples("samples.npy", x);
+  if (const std::vector<float>& kept = recorder.snapshots(); !kept.empty() && context.writes())
+    context.write("snapshots.npy",
+                  io::npy_bytes(kept, std::array{kept.size() / (x.total() * x.dimension()), x.total(), x.dimension()}));
+  context.write("summary.json", to_json(summary));
 }
 
 }  // namespace

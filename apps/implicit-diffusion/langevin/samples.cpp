@@ -48,9 +48,8 @@ void SampleHashes::compare(const io::CheckpointReader& from) const {
   for (const Entry& e : entries_)
     if (const std::string section = section_of(e.key);
         from.contains(section) && from.number<std::uint32_t>(section) != e.crc)
-      throw Error(
-          ErrorKind::usage, e.key,
-          fmt::format("{} has changed since this run began: --resume needs the samples of then", io::display(e.file)));
+      throw Error(ErrorKind::usage, e.key,
+                  fmt::format("{} has changed since this run began: --resume needs it as it was", io::display(e.file)));
 }
 
 }  // namespace program

@@ -50,7 +50,7 @@ struct StartedWith {
     if (const std::string section = "hash-" + key; from.contains(section) && from.text(section) != hash)
       throw implicit_diffusion::Error(
           implicit_diffusion::ErrorKind::usage, key,
-          fmt::format("{} has changed since this run began: --resume needs that of then", what));
+          fmt::format("{} has changed since this run began: --resume needs it as it was", what));
   }
 };
 

@@ -79,7 +79,7 @@ struct DenoisingRun {
   std::uint64_t seed = 0;                   // of all noise
   std::size_t threads = 1;                  // the result does not depend on them
   std::stop_token stop = {};                // a request ends the run after the step that it is in
-  Processes* processes = nullptr;           // that share each batch (processes.hpp); nor does the result depend on them
+  Processes* processes = nullptr;           // that share each batch (processes.hpp); the same bits for any number
 };
 
 // Minimises F from theta: with one slot by the nested loop, in which a few samples at a time go all the way and back

@@ -54,7 +54,7 @@ TimeGrid log_linear_grid(double horizon, std::size_t steps, double tau_min = 0.0
 // with s_t^2 = 1 - e^-2tau, s_s^2 = 1 - e^-2(tau - h); the variance of DDPM is (1 - e^-2h) s_s^2 / s_t^2, which is 0 in
 // the last step.
 //
-// `penalty` is what |s_theta - s_0|^2 costs in the path KL to a frozen model (denoising/gradient.hpp): of a Gaussian
+// `penalty` is what |s_theta - s_0|^2 costs in the path KL to a frozen model (denoising/objective.hpp): of a Gaussian
 // step pull^2 / (2 noise^2), which is h for Euler-Maruyama. Steps without noise take h too, the SDE's.
 enum class Dynamics { euler_sde, euler_ode, ddpm, ddim };
 struct StepCoefficients {

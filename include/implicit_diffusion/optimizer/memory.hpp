@@ -13,8 +13,8 @@ namespace implicit_diffusion {
 
 template <class Theta = std::vector<double>>
 struct OptimizerMemory {
-  std::vector<double> numbers;      // always as many
-  std::size_t kinds;                // how many moments there are once there was a step
+  std::vector<double> numbers;      // fixed in number
+  std::size_t kinds;                // how many moments there are after the first step
   std::vector<Theta> moments = {};  // of the shape of theta; none before the first step
 
   // Moments, zero before the first step.
