@@ -324,12 +324,13 @@ TEST(Potentials, HaveSumsWhereVIsInfinite) {
   v.prepare(std::vector<double>{0, 0});
   Population<float> x(1, 3);
   x(0, 0) = 1e18F;
-  float value = 0;
-  v.values(x.block(0), &value);
-  ASSERT_TRUE(std::isinf(value));
-  const float signal = 1;
+  BlockArray<float> value, signal;  // whole groups are written and read
+  v.values(x.block(0), value.data());
+  ASSERT_TRUE(std::isinf(value[0]));
+  signal.clear(block_size);
+  signal[0] = 1;
   double sums[5] = {};
-  v.evaluate(x.block(0), {.sums = sums, .signal = &signal});
+  v.evaluate(x.block(0), {.sums = sums, .signal = signal.data()});
   EXPECT_EQ(sums[0], 1);
   for (const double sum : sums) EXPECT_TRUE(std::isfinite(sum));
 }

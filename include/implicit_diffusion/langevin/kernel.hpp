@@ -33,7 +33,7 @@ concept AnyNumber = requires {
   requires T::any_number;
 };
 
-// What a pass is asked for; what is null is not asked for.
+// What a pass is asked for; what is null is not asked for. Arrays of samples have room for whole groups of 16.
 template <class Real>
 struct Pass {
   // The step x <- x + scale z - step grad_x V, with z as Noise::normals lays it out.
