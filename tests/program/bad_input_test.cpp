@@ -238,6 +238,20 @@ std::vector<Row> rows() {
            "[potential]\nkind = \"double-well\"\ndimensoin = 1\n[reward]\nkind = \"quadratic\"\ncentre = [1.0]\n"
            "[start]\ntheta = [1.0]\n",
            2, {"x.toml:3: potential.dimensoin: unknown key; did you mean potential.dimension?"}),
+      text("UnknownKeyLikeOneThatIsThere",
+           "step = 50\nsteps = 60\n[potential]\nkind = \"quadratic\"\nprecision = [[1.0]]\n[reward]\nkind = "
+           "\"quadratic\"\ncentre = [1.0]\n[start]\ntheta = [1.0]\n",
+           2, {"x.toml:1: step: unknown key; did you mean steps?"}),
+      text("TwoUnknownKeys",
+           "step = 50\n[potential]\nkind = \"quadratic\"\nprecison = [[1.0]]\n[reward]\nkind = \"quadratic\"\ncentre = "
+           "[1.0]\n[start]\ntheta = [1.0]\n",
+           2, {"x.toml:4: potential.precison: unknown key; did you mean potential.precision?"}),
+      {"LineInQuick",
+       {"run", "x.toml", "--quick"},
+       2,
+       {"x.toml:17: steps: -5 must be at least 0"},
+       {{"x.toml", std::string(small_experiment) + "[quick]\nsteps = -5\n"}}},
+      set("SetQuick", "quick.steps=7", {"--set quick.steps: has no effect"}),
       file("MissingKey", "precision = [[1.0]]\n", "", 2, {"x.toml: potential.precision: missing"}),
       file("KeyOfAnotherTable", "[start]", "[start]\nprecision = 1", 2,
            {"x.toml:15: start.precision: unknown key; did you mean potential.precision?"}),

@@ -102,8 +102,13 @@ class Process {
 
   void send(int signal) const { ::kill(pid_, signal); }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr double patience = 1200;  // seconds
+#else
+  static constexpr double patience = 120;
+#endif
   // Waits for the end. A program that takes longer than the limit is killed, and the test fails.
-  Result wait(double limit = 120) {
+  Result wait(double limit = patience) {
     int status = 0;
     while (true) {
       const pid_t ended = ::waitpid(pid_, &status, WNOHANG);

@@ -117,6 +117,7 @@ DenoisingConfiguration read_single(const Document& d) {
   DenoisingConfiguration c;
   TableReader top(d);
   top.text("kind", "denoising-mixture");
+  (void)top.has("comparison");  // a table of its own
   read_common(top, d, c);
   static const EnumNames<bool> models{{"mixture", false}, {"mlp", true}};
   if (top.choice("model", false, models)) c.network.emplace();

@@ -138,14 +138,19 @@ void find_lines(const toml::table& table, const std::string& prefix, std::map<st
   }
 }
 
-// The keys of one table take the place of another's, those of tables in it one by one.
-void overlay(toml::table& table, const toml::table& changes) {
+// The keys of one table take the place of another's, those of tables in it one by one, and so do their lines. What the
+// tables are called in the file: `prefix` and `from`, with a dot.
+void overlay(toml::table& table, const toml::table& changes, const std::string& prefix, const std::string& from,
+             std::map<std::string, std::uint32_t>& lines) {
   for (const auto& [key, value] : changes) {
-    toml::node* there = table.get(key);
-    if (value.is_table() && there && there->is_table())
-      overlay(*there->as_table(), *value.as_table());
-    else
-      table.insert_or_assign(key, value);
+    const std::string name = prefix + std::string(key.str()), there = from + std::string(key.str());
+    toml::node* replaced = table.get(key);
+    if (value.is_table() && replaced && replaced->is_table()) {
+      overlay(*replaced->as_table(), *value.as_table(), name + ".", there + ".", lines);
+      continue;
+    }
+    table.insert_or_assign(key, value);
+    if (const auto line = lines.find(there); line != lines.end()) lines[name] = line->second;
   }
 }
 
@@ -163,11 +168,15 @@ Document read_document(std::string_view text, const std::string& where, const st
       size = given["size"].value_or(std::string());
     }
   if (const toml::table* small = d.table["small"].as_table(); small && size == "small")
-    overlay(d.table, toml::table(*small));
+    overlay(d.table, toml::table(*small), "", "small.", d.lines);
   if (const toml::table* quick = d.table["quick"].as_table(); quick && overrides.quick) {
-    overlay(d.table, toml::table(*quick));
+    overlay(d.table, toml::table(*quick), "", "quick.", d.lines);
     d.shortened = true;
   }
+  for (const Override& o : overrides.set)
+    for (const std::string table : {"quick", "small"})
+      if (o.key == table || o.key.starts_with(table + "."))
+        throw Error(ErrorKind::usage, o.option, fmt::format("has no effect; set the keys that {} changes", table));
   for (const Override& o : overrides.set)
     if (const std::string& first = d.from_command_line.emplace(o.key, o.option).first->second; first != o.option)
       throw Error(ErrorKind::usage, o.option, fmt::format("{} is given too; one of them is meant", first));

@@ -31,9 +31,12 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 
+// But for keys that are unknown.
 bool can_be_read(const Document& d) {
   try {
     return kind_in(d)(d) != nullptr;
+  } catch (const UnknownKey&) {
+    return true;
   } catch (const Error&) {
     return false;
   }
@@ -41,24 +44,24 @@ bool can_be_read(const Document& d) {
 
 // Throws if the document can be read once a key that was never asked for is spelt like one that was and is not there:
 // then that key is what is wrong, whatever its absence led to.
-void blame_misspelling(const Document& d, const std::string& inside) {
+void blame_misspelling(const Document& d, const std::string& inside, int& tries) {
   const TableReader reader = inside.empty() ? TableReader(d) : TableReader(d).table(inside);
   const std::string prefix = inside.empty() ? "" : inside + ".";
   const toml::table& table = inside.empty() ? d.table : *d.table[inside].as_table();
-  std::vector<std::string> absent;
+  std::vector<std::string> known;
   for (const std::string& name : *d.asked)
     if (const std::string key = name.substr(std::min(prefix.size(), name.size()));
-        name.starts_with(prefix) && key.find('.') == std::string::npos && !table.contains(key))
-      absent.push_back(key);
+        name.starts_with(prefix) && key.find('.') == std::string::npos)
+      known.push_back(key);
   for (const auto& [key, node] : table) {
-    const auto near = nearest(key.str(), absent);
-    if (!near || d.asked->contains(prefix + std::string(key.str()))) continue;
+    const auto near = nearest(key.str(), known);
+    if (!near || table.contains(*near) || d.asked->contains(prefix + std::string(key.str())) || tries-- <= 0) continue;
     Document corrected = d;
     toml::table& there = inside.empty() ? corrected.table : *corrected.table[inside].as_table();
     there.insert(*near, node);
     there.erase(key.str());
     if (can_be_read(corrected))
-      reader.fail(node, key.str(), fmt::format("unknown key; did you mean {}{}?", prefix, *near));
+      reader.refuse_unknown(node, key.str(), fmt::format("did you mean {}{}?", prefix, *near));
   }
 }
 
@@ -67,11 +70,14 @@ void blame_misspelling(const Document& d, const std::string& inside) {
 std::unique_ptr<Experiment> read_experiment(const Document& d) {
   try {
     return kind_in(d)(d);
+  } catch (const UnknownKey&) {
+    throw;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::usage) throw;
-    blame_misspelling(d, "");
+    int tries = 20;  // each reads the document once more
+    blame_misspelling(d, "", tries);
     for (const auto& [key, node] : d.table)
-      if (node.is_table()) blame_misspelling(d, std::string(key.str()));
+      if (node.is_table()) blame_misspelling(d, std::string(key.str()), tries);
     throw;
   }
 }

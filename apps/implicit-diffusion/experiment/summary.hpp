@@ -40,8 +40,8 @@ struct Figures {
   double data_log_likelihood = none;  // mean of log pi*(theta) over reference data
 };
 
-// What files, tables and reports call the figures, the decimals they have there, and what they are. One of a part that few objectives
-// have is in metrics.csv only where the part is, and in summary.json only where it is a number.
+// What files, tables and reports call the figures, the decimals they have there, and what they are. One of a part that
+// few objectives have is in metrics.csv only where the part is, and in summary.json only where it is a number.
 struct FigureName {
   double Figures::*value;
   const char *key, *label, *title;

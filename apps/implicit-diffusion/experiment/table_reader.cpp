@@ -133,13 +133,21 @@ void TableReader::finish(const std::vector<const TableReader*>& others) const {
   if (!table_) return;
   for (const auto& [key, node] : *table_) {
     if (knows(key.str())) continue;
-    for (const TableReader* other : others)
-      if (other->knows(key.str()))
-        fail(node, key.str(), fmt::format("unknown key; did you mean {}{}?", other->prefix_, key.str()));
-    const auto near = nearest(key.str(), known_);
-    fail(node, key.str(),
-         near ? fmt::format("unknown key; did you mean {}{}?", prefix_, *near)
-              : fmt::format("unknown key; known here are {}", fmt::join(known_, ", ")));
+    const auto known_there =
+        std::ranges::find_if(others, [&key = key](const TableReader* other) { return other->knows(key.str()); });
+    const auto near = known_there == others.end() ? nearest(key.str(), known_) : std::string(key.str());
+    const std::string& prefix = known_there == others.end() ? prefix_ : (*known_there)->prefix_;
+    refuse_unknown(node, key.str(),
+                   near ? fmt::format("did you mean {}{}?", prefix, *near)
+                        : fmt::format("known here are {}", fmt::join(known_, ", ")));
+  }
+}
+
+void TableReader::refuse_unknown(const toml::node& node, std::string_view key, const std::string& hint) const {
+  try {
+    fail(node, key, "unknown key; " + hint);
+  } catch (const Error& e) {
+    throw UnknownKey(e);
   }
 }
 

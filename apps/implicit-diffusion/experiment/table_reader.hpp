@@ -4,6 +4,7 @@
 #pragma once
 
 #include "experiment/document.hpp"
+#include "implicit_diffusion/error.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -29,6 +30,12 @@ std::string_view name_of(E value, const EnumNames<E>& names) {
 }
 
 using Matrix = std::vector<std::vector<double>>;  // row by row
+
+// What finish() throws.
+class UnknownKey : public implicit_diffusion::Error {
+ public:
+  explicit UnknownKey(const Error& e) : Error(e) {}
+};
 
 class TableReader {
  public:
@@ -81,9 +88,10 @@ class TableReader {
   // All that file() returned.
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
-  // A key that was never asked for is a mistake. `others` are the tables that it may have been meant for.
+  // A key that was never asked for is a mistake: throws an UnknownKey. `others` are the tables that it may have been meant for.
   void finish(const std::vector<const TableReader*>& others) const;
 
+  [[noreturn]] void refuse_unknown(const toml::node& node, std::string_view key, const std::string& hint) const;
   [[noreturn]] void fail(const toml::node& node, std::string_view key, const std::string& what) const;
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
 
