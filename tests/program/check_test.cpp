@@ -181,6 +181,7 @@ TEST(Check, AllProblemsAreRight) {
                              "dV/dtheta, single precision", "one step: mean", "one step: variance"})
       EXPECT_TRUE(has(result.out, problem, what));
     EXPECT_TRUE(has(result.out, problem, "  with noise sqrt(g) z", "caught"));
+    if (problem == std::string("double-well")) continue;  // its law, and so its gradients, have no closed form
     EXPECT_TRUE(has(result.out, problem, "  1.1 times the estimate", "caught"));
     EXPECT_TRUE(has(result.out, problem, "three blocks, written out"));
     EXPECT_TRUE(has(result.out, problem, "three blocks and a step"));
