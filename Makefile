@@ -9,7 +9,7 @@ BUILD := build/release
 PROGRAM := $(BUILD)/implicit-diffusion
 SOURCES = $(shell git ls-files '*.cpp' '*.hpp')
 # Clang 14 cannot compile the headers of LibTorch 1.13 as C++20.
-UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/mpi' ':!src/torch' ':!tests/torch' ':!src/images' ':!tests/images' \
+UNITS = $(shell git ls-files '*.cpp' ':!tests/consumer' ':!src/torch' ':!tests/torch' ':!src/images' ':!tests/images' \
   ':!apps/implicit-diffusion/images' ':!*/networks/options.cpp' ':!*/networks/bench.cpp' ':!*/networks/check_chain.cpp' \
   ':!examples/own_network.cpp' ':!*/networks/weights.cpp' ':!*/networks/verify_model.cpp' ':!*/denoising_mixture/network*.cpp' ':!*/ebm_network/run.cpp' \
   ':!*/ebm_network/check.cpp')
@@ -73,7 +73,7 @@ bench-rivals: program ## the same work in JAX, torch, diffusers and others besid
 
 .PHONY: lint
 lint: ## formatting and clang-tidy, over all tracked files
-	@scripts/setup test lint
+	@scripts/setup test mpi lint
 	@clang-format --dry-run -Werror $(SOURCES)
 	@cmake --preset tidy
 	@printf '%s\n' $(UNITS) | xargs -P "$$(nproc)" -n 1 clang-tidy --quiet -p build/tidy

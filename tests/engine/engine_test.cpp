@@ -628,6 +628,28 @@ TEST(SecondEngine, AStepCopiesThetaOnce) {
   });
 }
 
+// However many steps of the sampler it has, and whatever the gradient is taken through.
+TEST(SecondEngine, AStepOfNestedUnrolledAndDoubleLoopsCopiesThetaOnce) {
+  auto engine = langevin_engine();
+  Unrolled<device::Energy> unrolled(device::Energy{}, device::Reward{}, {.step_size = {g}, .noise = noise});
+  const StandardNormalStart<device::Energy> start{Noise(5)};
+  for (const bool warm : {true, false}) {
+    expect_copies(1, [&](std::int64_t k) {
+      LangevinState s = langevin_state();
+      (void)nested_loop(engine, engine, start, s, {.steps = k, .inner_steps = 3, .warm_start = warm});
+    });
+    expect_copies(1, [&](std::int64_t k) {
+      LangevinState s = langevin_state();
+      (void)nested_loop(unrolled, unrolled, start, s, {.steps = k, .inner_steps = 3, .warm_start = warm});
+    });
+  }
+  expect_copies(1, [&](std::int64_t k) {
+    DoubleQueueParts parts;
+    DoubleQueue s = parts.start();
+    (void)double_queue_loop(parts.sampler, parts.backward, fresh, s, 25 + k);
+  });
+}
+
 // And once more, shared by all slots, where the path is to be replayed.
 TEST(SecondEngine, AQueueThatReplaysCopiesThetaTwice) {
   for (const std::size_t keep : {1, 5}) {

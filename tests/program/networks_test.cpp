@@ -7,10 +7,6 @@
 namespace program_test {
 namespace {
 
-using implicit_diffusion::fixtures;
-using implicit_diffusion::have_fixtures;
-using implicit_diffusion::no_fixtures;
-
 TEST(Networks, AreListedByTheProgram) {
   Folder folder;
   EXPECT_NE(run(folder, {"--help"}).out.find("verify-model"), std::string::npos);
@@ -35,6 +31,10 @@ TEST(Networks, BenchTakesOnePartOnly) {
 }
 
 #ifdef IMPLICIT_DIFFUSION_NETWORKS
+using implicit_diffusion::fixtures;
+using implicit_diffusion::have_fixtures;
+using implicit_diffusion::no_fixtures;
+
 TEST(Networks, HaveHelpAndRefuseBadUsage) {
   Folder folder;
   const Result help = run(folder, {"verify-model", "--help"});

@@ -93,7 +93,7 @@ TEST(MatchComponents, FindsTheOrderWithTheLeastSum) {
 
 // Means that ran away: their distances are not finite.
 TEST(MatchComponents, EndsWhereMeansAreFarAway) {
-  const auto at = [](std::vector<double> means) {
+  const auto at = [](const std::vector<double>& means) {
     GaussianMixture m;
     for (const double x : means) {
       m.weights.push_back(1 / static_cast<double>(means.size()));
