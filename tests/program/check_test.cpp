@@ -175,8 +175,8 @@ TEST(Check, AllProblemsAreRight) {
   EXPECT_TRUE(is_table_of_good_rows(result.out));
   EXPECT_TRUE(names(folder.path()).empty());
   RecordProperty("milliseconds", static_cast<int>(1000 * result.seconds));
-  for (const char* problem :
-       {"langevin-reward", "ebm-wells", "ebm-mixture", "quadratic", "logistic-wells", "mixture-cholesky", "double-well"}) {
+  for (const char* problem : {"langevin-reward", "ebm-wells", "ebm-mixture", "quadratic", "logistic-wells",
+                              "mixture-cholesky", "double-well"}) {
     for (const char* what : {"dV/dx, central differences", "dV/dx, single precision", "dV/dtheta, central differences",
                              "dV/dtheta, single precision", "one step: mean", "one step: variance"})
       EXPECT_TRUE(has(result.out, problem, what));
