@@ -88,7 +88,8 @@ class TableReader {
   // All that file() returned.
   const std::vector<std::filesystem::path>& files() const { return files_; }
 
-  // A key that was never asked for is a mistake: throws an UnknownKey. `others` are the tables that it may have been meant for.
+  // A key that was never asked for is a mistake: throws an UnknownKey. `others` are the tables that it may have been
+  // meant for.
   void finish(const std::vector<const TableReader*>& others) const;
 
   [[noreturn]] void refuse_unknown(const toml::node& node, std::string_view key, const std::string& hint) const;

@@ -151,8 +151,8 @@ struct LangevinRun {
   // Samples to begin with, in place of `particles` from N(0, I).
   std::optional<typename EnergyOf<T>::Samples> start = {};
   std::stop_token stop = {};  // a request ends the run after the step that it is in
-  // Processes that make the run together, each with a part of the samples (processes.hpp). The result does not depend on
-  // them either. `start`, if given, is all samples, on each of them.
+  // Processes that make the run together, each with a part of the samples (processes.hpp). The result does not depend
+  // on them either. `start`, if given, is all samples, on each of them.
   Processes* processes = nullptr;
 };
 
