@@ -3,6 +3,7 @@
 #include "implicit_diffusion/data/codec.hpp"
 #include "implicit_diffusion/error.hpp"
 #include "implicit_diffusion/io/file.hpp"
+#include "implicit_diffusion/io/text.hpp"
 
 #include <algorithm>
 #include <cstdlib>
