@@ -31,7 +31,7 @@ const EnumNames<ReadExperiment*> kinds{{"langevin", read_langevin},
 
 ReadExperiment* kind_in(const Document& d) { return TableReader(d).choice("kind", kinds.front().second, kinds); }
 
-// But for keys that are unknown.
+// Whether the document can be read, unknown keys aside.
 bool can_be_read(const Document& d) {
   try {
     return kind_in(d)(d) != nullptr;
